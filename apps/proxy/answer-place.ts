@@ -2,7 +2,6 @@
  * The place of a request among those that hold a connection to the source for long, because the source takes its time or
  * the client does.
  */
-import { beforeDeadline } from "../../core/async";
 import type { BudgetShare } from "../../core/http";
 
 /**
@@ -19,7 +18,7 @@ export class NoPlace extends Error {}
 
 export class AnswerPlace {
   readonly #open: OpenShare;
-  #cancelDeadline = () => {};
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #share: BudgetShare | undefined;
   /** Whether it was refused a place, or lost it. */
   isLost = false;
@@ -49,20 +48,20 @@ export class AnswerPlace {
   sent(breakOff: () => void): void {
     this.breakOff = breakOff;
     if (this.#share) return;
-    this.#cancelDeadline = beforeDeadline(SLOW_MS, () => {
+    this.#timer = setTimeout(() => {
       if (!this.take()) this.breakOff();
-    });
+    }, SLOW_MS).unref();
   }
 
   /** The request has ended. */
   leave(): void {
-    this.#cancelDeadline();
+    clearTimeout(this.#timer);
     this.#share?.[Symbol.dispose]();
     this.#share = undefined;
   }
 
   #take(share: BudgetShare): boolean {
-    this.#cancelDeadline();
+    clearTimeout(this.#timer);
     this.#share = share;
     this.isLost = !share.take(1);
     return !this.isLost;

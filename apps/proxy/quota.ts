@@ -12,7 +12,7 @@ import { failed, ownAnswer } from "./own-answers";
  *
  * @param address of the upstream
  * @param signal the client's: if it aborts, the next waiter gets the permit
- * @param complete resolves when the request may be sent otherwise; at once unless given
+ * @param prepare called when the request's turn is near; returns the proxy's own answer if it must not be sent
  * @returns the proxy's own answer if the wait failed; nothing for a base whose requests need no permit
  */
 export async function waitForQuota(
@@ -21,29 +21,37 @@ export async function waitForQuota(
   address: string,
   signal: AbortSignal,
   elsewhere: Elsewhere,
-  complete?: Promise<void>,
+  prepare?: () => Promise<Response | undefined>,
 ): Promise<Response | HeldConnection | undefined> {
   const { quotaKey, keyHash, isProven, found, isOwnKeyOf } = caller;
-  if (quotaKey === undefined) return undefined;
+  if (quotaKey === undefined) return prepare?.();
+  let refusal: Response | undefined;
   const from = performance.now();
   // Twice the time-out: a pause of the source may use one, and the queue that has formed meanwhile the other. A request that
   // cannot be served by then is told at once when to come back; no other limit applies to those of a proven key.
   const deadlineMs = 2 * ctx.config.upstreamTimeoutMs;
-  const options = { deadlineMs, signal, connections: poolOf(address) };
+  const options = {
+    deadlineMs,
+    signal,
+    connections: poolOf(address),
+    prepare:
+      prepare &&
+      (async () => {
+        refusal = await prepare();
+        if (refusal) throw new Error("the request must not be sent");
+      }),
+  };
   try {
-    if (!isProven) {
-      await complete;
-      return await ctx.limiter.acquireUnproven(quotaKey, options);
-    }
+    if (!isProven) return await ctx.limiter.acquireUnproven(quotaKey, options);
     const isOwnKey = found.bases.some(isOwnKeyOf);
     return await ctx.limiter.acquireClient(quotaKey, {
       ...options,
       caller: keyHash,
-      complete,
       isOwnKey,
       shownAs: isOwnKey ? "own" : caller.shownAs,
     });
   } catch (error) {
+    if (refusal) return refusal;
     if (error instanceof ConnectFailure)
       return failed(ctx.proxyMetrics, error.code === "ETIMEDOUT" ? "timeout" : "unreachable");
     if (isBasetideError(error, "quota_timeout")) {

@@ -4,7 +4,6 @@
  */
 
 import { forwarded } from "../../core/http";
-import type { HeldConnection } from "../../core/http/connections";
 import {
   bodyText,
   idsInRequest,
@@ -73,49 +72,24 @@ export async function sendWrite(
   signal: AbortSignal,
   elsewhere: Elsewhere,
 ): Promise<SentWrite | Response> {
-  const preparing = ctx.writes.prepare(baseId, call, {
-    isWriters: caller.isOwnKeyOf,
-    caller: caller.keyHash,
-  });
-  const wait = (from: Caller, complete?: Promise<void>) =>
-    waitForQuota(ctx, from, address, signal, elsewhere, complete);
-  // If the base was connected a few seconds ago, the write gets its permit while it is prepared.
-  const isEarly = caller.quotaKey !== undefined && isComplete === undefined;
-  const early = isEarly
-    ? wait(
-        caller,
-        preparing.then(({ ready }) => ready),
-      )
-    : undefined;
-  // It is awaited below.
-  early?.catch(() => {});
-  const prepared = await preparing;
-  let held: HeldConnection | undefined;
-  try {
-    const inTurn = async () => {
-      // The base may have been connected since the caller was admitted.
-      const quotaKey = prepared.mayBeConnected ? ctx.writes.quotaKey(baseId) : undefined;
-      // In this order: a request with a permit must be sent at once.
-      await prepared.ready;
-      await isComplete;
-      return signal.aborted ? failed(ctx.proxyMetrics, "aborted") : wait({ ...caller, quotaKey });
-    };
-    const granted = await (early ?? (prepared.elsewhere ? undefined : inTurn()));
-    if (granted instanceof Response) return granted;
-    if (prepared.elsewhere) {
-      granted?.[Symbol.dispose]();
-      return servedElsewhere(prepared.elsewhere);
-    }
-    held = granted;
-  } finally {
-    prepared.freeze();
-  }
+  // The base may have been connected since the caller was admitted.
+  const isConnected =
+    caller.quotaKey !== undefined || (await ctx.writes.bases.current(baseId)).mayBeConnected;
+  const quotaKey = isConnected ? ctx.writes.quotaKey(baseId) : undefined;
+  await isComplete;
+  if (signal.aborted) return failed(ctx.proxyMetrics, "aborted");
   // It never gives way: what was sent may have changed something.
   using share = open();
-  if (!share.take(1)) {
-    held?.[Symbol.dispose]();
-    return ownAnswer("WRITES_FULL");
-  }
+  let prepared = undefined as PreparedWrite | undefined;
+  const prepare = async () => {
+    if (!share.take(1)) return ownAnswer("WRITES_FULL");
+    // Not before: a write that is refused, or leaves the queue, costs no statement.
+    const writer = { isWriters: caller.isOwnKeyOf, caller: caller.keyHash };
+    prepared = await ctx.writes.prepare(baseId, call, writer);
+    return prepared.elsewhere && servedElsewhere(prepared.elsewhere);
+  };
+  const held = await waitForQuota(ctx, { ...caller, quotaKey }, address, signal, elsewhere, prepare);
+  if (held instanceof Response) return held;
   const sentAt = performance.now();
   const request = compose();
   const answer = await span("source", {}, () => askWhole(request, ctx.config.upstreamTimeoutMs, held));
@@ -123,11 +97,11 @@ export async function sendWrite(
   if (answer.status !== undefined) caller.answered(request.method, answer.status);
   if ("failure" in answer) {
     // The source has made the write, and its answer broke off.
-    if (isSuccess(answer.status)) await showInReplicas(ctx, prepared, call, request, undefined);
+    if (isSuccess(answer.status)) await showInReplicas(ctx, prepared!, call, request, undefined);
     return failed(ctx.proxyMetrics, answer.failure);
   }
   if (answer.status === 429) await recordRateLimit(ctx, caller, answer.headers, answer.bytes);
-  return { prepared, answer };
+  return { prepared: prepared!, answer };
 }
 
 /** Returns the source's answer when every replica shows the write, or marks it as pending. */

@@ -1,6 +1,5 @@
 /** Waits, time-outs, aborts, notifiers and task groups. */
 export { jittered, type LinkedAbort, linkedAbort, wait } from "./abort";
-export { beforeDeadline } from "./deadlines";
 export { LONGEST_TIMER_MS, Notifier } from "./notifier";
 export { offAbort, onAbort } from "./on-abort";
 export { SharedLookup } from "./shared-lookup";

@@ -12,6 +12,7 @@ import { BasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
 import type { KeyLimits, PermitHolder } from "./permit-holder";
 import { BUSY_MS, type Demand, PermitSet } from "./permit-set";
+import { UnprovenPace } from "./unproven-pace";
 
 export type Priority = "client" | "live" | "sync" | "unproven";
 const RANKS: Record<Priority, number> = { client: 0, live: 1, sync: 2, unproven: 3 };
@@ -39,8 +40,11 @@ export interface WaitOptions {
   caller?: string | undefined;
   /** The pool that the request's connection comes from; absent if it needs none. */
   connections?: Connections | undefined;
-  /** Resolves when the request may be sent as far as the caller is concerned. If it rejects, so does the wait. */
-  complete?: Promise<void> | undefined;
+  /**
+   * Called when the request's turn is near, and never for one that is refused or leaves before. The request may be sent when
+   * it has resolved; if it rejects, so does the wait.
+   */
+  prepare?: (() => Promise<void>) | undefined;
   /** Latest time at which it is sent, ms on the clock. */
   deadlineAt?: number;
 }
@@ -49,7 +53,7 @@ interface Waiter extends WaitOptions {
   priority: Priority;
   /** Requests of lower rounds go first; a caller has one request in each. */
   round: number;
-  isComplete: boolean;
+  preparation: "due" | "running" | "done";
   isConnecting: boolean;
   held: HeldConnection | undefined;
   resolve(): void;
@@ -65,10 +69,6 @@ export const LONGEST_MARGIN_MS = LEAST_MARGIN_MS + MOST_SPREAD_MS;
 const SPACING = 0.6;
 /** Clients leave sync one permit for one request after this time. `quota_is_overdue` has the same. */
 const OVERDUE_MS = 7000;
-/** Keys that the source has not accepted: one request in this time, and while no client asks ... */
-const UNPROVEN_MS = 10_000;
-/** ... as many in this time as a window has. */
-const UNPROVEN_WINDOW_MS = 25_000;
 
 /** Never aborted: a connection that is being opened is useful to other requests, too. */
 const NEVER = new AbortController().signal;
@@ -80,14 +80,15 @@ export class BaseQueue extends PermitSet {
   /** The time from which sync is even again, and its last request, ms on the clock. */
   #pacedAt = -Infinity;
   #syncAt = -Infinity;
-  #clientAt = -Infinity;
   /** Sync's rate and user, by its latest request. */
   #sync = { share: 0, user: null as string | null, at: -Infinity };
   /** Of the latest request. */
   #connections: Connections | undefined;
-  /** When requests were sent, and those of unproven keys, ms on the clock: the last few. */
+  readonly #unproven = new UnprovenPace();
+  /** When requests were sent, ms on the clock: the last few. */
   #sentAt: number[] = [];
-  #unprovenAt: number[] = [];
+  /** How long the last preparation took: the next begins so long before its request's turn, ms. */
+  #preparationMs = 0;
   #cancelTurn = () => {};
 
   constructor(of: PermitHolder, key: string, limits: KeyLimits) {
@@ -113,7 +114,7 @@ export class BaseQueue extends PermitSet {
   wait(priority: Priority, signal: AbortSignal, options: WaitOptions): Promise<HeldConnection | undefined> {
     if (signal.aborted) return Promise.reject(signal.reason);
     options.connections?.keepWarm();
-    const { deadlineAt = Infinity, complete, caller } = options;
+    const { deadlineAt = Infinity, prepare, caller } = options;
     return new Promise((resolve, reject) => {
       const end = () => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
@@ -125,7 +126,7 @@ export class BaseQueue extends PermitSet {
         ...options,
         priority,
         round: Math.max(this.#round, (last?.round ?? -1) + 1),
-        isComplete: complete === undefined,
+        preparation: prepare ? "due" : "done",
         isConnecting: false,
         held: undefined,
         resolve: () => {
@@ -146,10 +147,6 @@ export class BaseQueue extends PermitSet {
       };
       const cancelDeadline = deadlineAt < Infinity ? this.of.clock.at(deadlineAt, work) : () => {};
       onAbort(signal, leave);
-      const completed = complete?.then(() => {
-        waiter.isComplete = true;
-      }, waiter.reject);
-      completed?.then(work);
       this.#insert(waiter);
       work();
     });
@@ -170,7 +167,7 @@ export class BaseQueue extends PermitSet {
     this.#waiters.splice(behind < 0 ? this.#waiters.length : behind, 0, waiter);
     this.#connections = connections;
     if (isSyncs(waiter)) this.#sync = { share, user, at: this.now };
-    else if (priority === "client") this.#clientAt = this.now;
+    else if (priority === "client") this.#unproven.clientAsked(this.now);
   }
 
   protected override get spreadMs(): number {
@@ -200,41 +197,84 @@ export class BaseQueue extends PermitSet {
    * the write, it is one request that comes late.
    */
   work(): void {
-    this.#cancelTurn();
     this.#rejectLate();
+    let turnAt = this.#prepareNear();
     while (!this.isSending && this.of.isValid()) {
-      const { waiter, from } = this.#next() ?? {};
-      if (!waiter) break;
-      const at = Math.max(from!, this.readyAt() + (waiter.connections?.dropMs ?? 0));
-      if (at > this.now) {
-        this.#connectAhead(waiter);
-        if (at < Infinity) this.#cancelTurn = this.of.clock.at(at, () => this.work());
+      const { waiter, at } = this.#next();
+      if (!waiter || at > this.now) {
+        this.#connectAhead();
+        turnAt = Math.min(turnAt, at);
         break;
       }
       if (!this.#isConnected(waiter)) continue;
       if (!this.#useUsers(waiter)) break;
       this.#use(waiter);
     }
+    this.#cancelTurn();
+    this.#cancelTurn = turnAt < Infinity ? this.of.clock.at(turnAt, () => this.work()) : () => {};
     this.settle();
   }
 
-  /** Returns the request whose turn it is, and from when on it may be sent, ms on the clock. */
-  #next(): { waiter: Waiter; from: number } | undefined {
-    const able = this.#waiters.filter(
-      (waiter) => waiter.isComplete && !waiter.isConnecting && (this.of.isConnected || !isSyncs(waiter)),
-    );
-    const unproven = able.find(({ priority }) => priority === "unproven");
-    const first = this.#unprovenFrom <= this.now ? (unproven ?? able[0]) : able[0];
-    if (!first) return undefined;
-    if (isSyncs(first)) return { waiter: first, from: this.#paceFrom() };
-    return { waiter: first, from: first === unproven ? this.#unprovenFrom : -Infinity };
+  /** Returns the requests that may be sent, in their order. Of those with unproven keys, it is one. */
+  #inOrder(): Waiter[] {
+    const able = this.#waiters.filter((waiter) => this.of.isConnected || !isSyncs(waiter));
+    const from = able.findIndex(({ priority }) => priority === "unproven");
+    if (from < 0) return able;
+    const [unproven] = able.splice(from) as [Waiter];
+    return this.#unprovenFrom <= this.now ? [unproven, ...able] : [...able, unproven];
   }
 
-  /** From when on an unproven request goes first, ms on the clock. */
+  /**
+   * Returns the next request that is prepared, and when it may be sent, ms on the clock. Those before it that are not, keep a
+   * permit each: the order stays.
+   */
+  #next(): { waiter?: Waiter; at: number } {
+    let ahead = 0;
+    for (const waiter of this.#inOrder()) {
+      if (waiter.preparation !== "done") ahead++;
+      else if (!waiter.isConnecting) return { waiter, at: this.#turnAt(waiter, ahead) };
+    }
+    return { at: Infinity };
+  }
+
+  /** Returns when the request may be sent if `ahead` others go before it, ms on the clock. */
+  #turnAt(waiter: Waiter, ahead = 0): number {
+    const { priority, connections } = waiter;
+    const from = isSyncs(waiter)
+      ? this.#paceFrom()
+      : priority === "unproven"
+        ? this.#unprovenFrom
+        : -Infinity;
+    return Math.max(from, this.readyAt(ahead) + (connections?.dropMs ?? 0));
+  }
+
+  /** Prepares the requests whose turn is near: no more than there are permits. Returns when the next is, ms on the clock. */
+  #prepareNear(): number {
+    if (!this.of.isValid()) return Infinity;
+    for (const [ahead, waiter] of this.#inOrder().entries()) {
+      if (waiter.preparation !== "due") continue;
+      const at = this.#turnAt(waiter, ahead) - this.#preparationMs;
+      if (at > this.now) return at;
+      void this.#prepare(waiter);
+    }
+    return Infinity;
+  }
+
+  async #prepare(waiter: Waiter): Promise<void> {
+    waiter.preparation = "running";
+    const from = this.now;
+    try {
+      await waiter.prepare!();
+      waiter.preparation = "done";
+      this.#preparationMs = this.now - from;
+    } catch (error) {
+      waiter.reject(error);
+    }
+    this.work();
+  }
+
   get #unprovenFrom(): number {
-    const [last, nth] = [this.#unprovenAt.at(-1), this.#unprovenAt.at(-this.allowed)];
-    const fewFrom = Math.max((nth ?? -Infinity) + UNPROVEN_WINDOW_MS, this.#clientAt + BUSY_MS);
-    return Math.min((last ?? -Infinity) + UNPROVEN_MS, fewFrom);
+    return this.#unproven.from(this.allowed);
   }
 
   /**
@@ -267,9 +307,10 @@ export class BaseQueue extends PermitSet {
   }
 
   /** Opens the connection of the next request while it waits for its permit; not during a pause, in which it would grow old. */
-  #connectAhead(waiter: Waiter): void {
+  #connectAhead(): void {
+    const [next] = this.#inOrder();
     const isAnyConnecting = this.#waiters.some(({ isConnecting }) => isConnecting);
-    if (!isAnyConnecting && this.pausedUntil <= this.now) this.#isConnected(waiter);
+    if (next && !isAnyConnecting && this.pausedUntil <= this.now) this.#isConnected(next);
   }
 
   async #connect(waiter: Waiter, connections: Connections): Promise<void> {
@@ -294,7 +335,7 @@ export class BaseQueue extends PermitSet {
 
   #use(waiter: Waiter): void {
     const now = this.now;
-    if (waiter.priority === "unproven") this.#unprovenAt = [...this.#unprovenAt.slice(1 - this.size), now];
+    if (waiter.priority === "unproven") this.#unproven.sent(now, this.size);
     else if (waiter.priority === "client") this.#round = Math.max(this.#round, waiter.round);
     else {
       this.#syncAt = now;

@@ -164,10 +164,10 @@ export abstract class PermitSet {
     return Math.max(permit.readyAt + this.spreadMs, this.pausedUntil);
   }
 
-  /** Returns when a permit may be used, ms on the clock; Infinity if it holds none that is not in use. */
-  readyAt(): number {
-    const [first] = this.#free(this.#usable());
-    return first ? this.#readyAt(first) : Infinity;
+  /** Returns when a permit may be used, ms on the clock, after `ahead` others; Infinity if it holds no more that are not in use. */
+  readyAt(ahead = 0): number {
+    const permit = this.#free(this.#usable())[ahead];
+    return permit ? this.#readyAt(permit) : Infinity;
   }
 
   /** Uses the permit that has rested longest for a request that is about to be written; it rests for `restMs` after that. */

@@ -36,7 +36,7 @@ export interface RateLimiterOptions {
   calls?: CallCounter;
 }
 
-export interface ClientCall extends Pick<WaitOptions, "caller" | "isOwnKey" | "connections" | "complete"> {
+export interface ClientCall extends Pick<WaitOptions, "caller" | "isOwnKey" | "connections" | "prepare"> {
   deadlineMs: number;
   signal: AbortSignal;
   /** Who the request is shown as in the usage of the base: `own`, `console`, or the first letters of a key. */
@@ -113,8 +113,8 @@ export function createRateLimiter(
      *
      * @throws BasetideError as `acquireClient`
      */
-    acquireUnproven: (key: QuotaKey, { deadlineMs, signal, connections }: ClientCall) =>
-      acquire(key, "unproven", signal, { deadlineMs, connections }),
+    acquireUnproven: (key: QuotaKey, { deadlineMs, signal, connections, prepare }: ClientCall) =>
+      acquire(key, "unproven", signal, { deadlineMs, connections, prepare }),
 
     /** Counts a request of `acquireUnproven`, because the source has served it. @param shownAs as in `ClientCall` */
     countServed: (key: QuotaKey, shownAs?: string): void => calls.client(key, shownAs),

@@ -2,11 +2,11 @@
  * Looks up the bases that are connected to a source base. Several accounts may have connected it, each with its own
  * replica.
  *
- * A write looks them up again each time, so that it includes a base connected a moment ago. A read needs to know only
- * whose quota to use, and accepts an answer that is a few seconds old.
+ * A write looks them up again when the source has answered, so that it includes a base connected a moment ago. Before, and for a
+ * read, an answer that is a few seconds old will do.
  *
- * Anyone can name any base: those that are not known to be connected share their lookups, and are remembered apart, so
- * that made-up ones cost no more statements the more arrive, and displace no other.
+ * Lookups share statements: what is asked for while one runs is in the next one. Anyone can name any base: those that are not
+ * known to be connected are looked up and remembered apart, so that made-up ones neither delay nor displace any other.
  */
 
 import { SharedLookup, withTimeout } from "../async";
@@ -17,7 +17,7 @@ import { LruMap } from "../lru-map";
 import { proxied, type SourceSelection } from "../source";
 
 /**
- * Maximum age of a lookup for reads, ms. Reads of a base that was connected less than this ago may bypass its quota.
+ * Maximum age of a lookup for requests, ms. Reads of a base that was connected less than this ago may bypass its quota.
  */
 const MAX_AGE_MS = 3000;
 /** A lookup that is older than this is repeated in the background, so that reads of a busy base do not wait for it, ms. */
@@ -132,10 +132,9 @@ export class ConnectedBases {
   readonly #now: () => number;
   readonly #connected = new LruMap<string, Known & { at: number }>(MAX_REMEMBERED);
   readonly #others = new LruMap<string, Known & { at: number }>(MAX_REMEMBERED);
-  readonly #shared = new SharedLookup((ids) => this.#select(ids));
+  readonly #ofConnected = new SharedLookup((ids) => this.#select(ids));
+  readonly #ofOthers = new SharedLookup((ids) => this.#select(ids));
   readonly #asking = new Map<string, Promise<BaseLookup>>();
-  /** Lookups whose statement has not been sent yet. */
-  readonly #beginning = new Map<string, Promise<BaseLookup>>();
   #awayUntil = Number.NEGATIVE_INFINITY;
 
   /** @param now ms on any monotonic clock */
@@ -163,25 +162,11 @@ export class ConnectedBases {
   }
 
   /** Returns the bases as of now. Never fails. */
-  current(sourceBaseId: string): Promise<BaseLookup> {
-    // Calls of the same moment, as by writes that were answered together, share a lookup that begins after all of them.
-    const joined = this.#beginning.get(sourceBaseId);
-    if (joined) return joined;
-    const beginning = Promise.resolve().then(() => {
-      this.#beginning.delete(sourceBaseId);
-      return this.#lookUp(sourceBaseId);
-    });
-    this.#beginning.set(sourceBaseId, beginning);
-    return beginning;
-  }
-
-  async #lookUp(sourceBaseId: string): Promise<BaseLookup> {
+  async current(sourceBaseId: string): Promise<BaseLookup> {
     if (this.#now() < this.#awayUntil) return this.#lastKnown(sourceBaseId);
+    const lookup = this.#connected.get(sourceBaseId) ? this.#ofConnected : this.#ofOthers;
     try {
-      const looking = this.#connected.get(sourceBaseId)
-        ? this.#select([sourceBaseId]).then((found) => found.get(sourceBaseId))
-        : this.#shared.get(sourceBaseId);
-      const known = (await withTimeout(LOOKUP_MS, "control_unavailable", looking)) ?? NOT_CONNECTED;
+      const known = (await lookup.get(sourceBaseId)) ?? NOT_CONNECTED;
       this.#remember(sourceBaseId, known);
       return foundNow(known);
     } catch (error) {
@@ -189,11 +174,6 @@ export class ConnectedBases {
       this.#awayUntil = this.#now() + AWAY_MS;
       return this.#lastKnown(sourceBaseId);
     }
-  }
-
-  /** Returns the bases as of the last lookup. */
-  known(sourceBaseId: string): ConnectedBase[] {
-    return this.#find(sourceBaseId)?.bases ?? [];
   }
 
   #find(sourceBaseId: string): (Known & { at: number }) | undefined {
@@ -224,8 +204,13 @@ export class ConnectedBases {
     });
   }
 
+  /** @throws BasetideError `control_unavailable` if there is no answer in time: no later lookup waits longer for it */
+  #select(sourceBaseIds: string[]): Promise<Map<string, Known>> {
+    return withTimeout(LOOKUP_MS, "control_unavailable", this.#selectAll(sourceBaseIds));
+  }
+
   /** Returns what is known of those that are connected, or were moved. */
-  async #select(sourceBaseIds: string[]): Promise<Map<string, Known>> {
+  async #selectAll(sourceBaseIds: string[]): Promise<Map<string, Known>> {
     const rows = await this.#db<ConnectedRow[]>`
       select ${connectedColumns(this.#db)} from bases as b
       where b.platform = ${proxied.id} and b.source_base_id = any (${sourceBaseIds}) and b.state <> 'deleting'`;

@@ -6,6 +6,7 @@ import { LruMap } from "../lru-map";
 import type { AttachmentSigner } from "../replica";
 import {
   applyRowImages,
+  beginWrite,
   type CatalogTable,
   type CellIssue,
   compileMapper,
@@ -23,6 +24,7 @@ import type { SourceRecord, SourceSchema } from "../source";
 import { oddIssues } from "../sync/engine";
 import { answerRead, type ReadAnswer, type ReadRequest } from "./reads";
 import { Rereads } from "./rereads";
+import { findNamedTable, isTableOrFieldId, ofCatalog } from "./table-view";
 
 /** A replica that does not answer within this time counts as unreachable, ms; a change locks a table for less. */
 const ANSWER_MS = 3000;
@@ -39,6 +41,13 @@ export interface LiveTable extends CatalogTable {
   map: RecordMapper;
 }
 
+/** What a replica says before a write is sent. */
+export interface BegunWrite {
+  readVersion: number;
+  /** A table that has one of the write's records, as far as is known. */
+  locatedIn?: string;
+}
+
 export interface RowImages {
   readVersion: number;
   records: SourceRecord[];
@@ -53,6 +62,8 @@ export class ReplicaHandle {
     withTimeout(ANSWER_MS, AWAY, latestReadVersions(this.#replica, tableId, ids)),
   );
   #tables: Promise<Map<string, LiveTable>> | undefined;
+  /** As `#tables`, but those of the last load that has ended. */
+  #loaded: Map<string, LiveTable> | undefined;
   /** performance.now() */
   #loadedAt = Number.NEGATIVE_INFINITY;
   /** When images with cells that do not fit were last requested for records, performance.now(); by record id. */
@@ -68,6 +79,34 @@ export class ReplicaHandle {
 
   readVersion(): Promise<number> {
     return withTimeout(ANSWER_MS, AWAY, takeReadVersion(this.#replica));
+  }
+
+  /**
+   * Takes a read version, and in the same statement looks for the write's records in the table that the catalog has under
+   * its name. An id names its table for sure.
+   *
+   * @throws BasetideError `replica_unavailable`; `replica_busy` if another transaction locks the table
+   */
+  async beginWrite(tableRef: string, ids: readonly string[]): Promise<BegunWrite> {
+    const table = ids.length === 0 || isTableOrFieldId(tableRef) ? undefined : this.#named(tableRef);
+    if (!table) return { readVersion: await this.readVersion() };
+    try {
+      const begun = await withTimeout(ANSWER_MS, AWAY, beginWrite(this.#replica, table, ids));
+      const { readVersion, isLocated } = begun;
+      return { readVersion, ...(isLocated && { locatedIn: table.spec.tableId }) };
+    } catch (error) {
+      if (!isBasetideError(error, "shape_changed")) throw error;
+      return { readVersion: await this.readVersion() };
+    }
+  }
+
+  /** Does not wait for the tables: they are loaded for the next write. */
+  #named(tableRef: string): LiveTable | undefined {
+    if (!this.#loaded) this.tables().catch(() => {});
+    const tables = [...(this.#loaded?.values() ?? [])];
+    const found = findNamedTable(tables.map(ofCatalog), tableRef);
+    const table = found && this.#loaded!.get(found.tableId);
+    return table?.taken === undefined ? table : undefined;
   }
 
   /** The tables by the source's table id, as last loaded. */
@@ -181,9 +220,14 @@ export class ReplicaHandle {
   #load(): Promise<Map<string, LiveTable>> {
     this.#loadedAt = performance.now();
     const loading = this.#loadTables();
-    loading.catch(() => {
-      if (this.#tables === loading) this.#tables = undefined;
-    });
+    loading.then(
+      (tables) => {
+        this.#loaded = tables;
+      },
+      () => {
+        if (this.#tables === loading) this.#tables = undefined;
+      },
+    );
     return loading;
   }
 

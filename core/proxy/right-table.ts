@@ -20,28 +20,6 @@ interface Addressed {
 }
 
 /**
- * Finds the table that the catalog has under a write's name, and that has one of its records: a read of the replica that
- * need not wait for the source's answer.
- *
- * @returns undefined if the reference is no name, or the table has none of the records
- */
-export async function locateNamed(
-  handle: ReplicaHandle,
-  { tableRef, ids }: Pick<Addressed, "tableRef" | "ids">,
-): Promise<string | undefined> {
-  if (isTableOrFieldId(tableRef)) return undefined;
-  const tables = [...(await handle.tables()).values()];
-  const named = findNamedTable(tables.map(ofCatalog), tableRef)?.tableId;
-  const [found] = (
-    await handle.locate(
-      tables.filter(({ spec }) => spec.tableId === named),
-      ids,
-    )
-  ).keys();
-  return found;
-}
-
-/**
  * @param askSchema returns the source's current schema
  * @returns an id or a name of the table; `isMoved`: the catalog has the name for another table
  * @throws BasetideError `shape_changed`, `replica_unavailable`

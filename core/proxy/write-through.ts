@@ -20,30 +20,22 @@ import { type Relation, relationOf } from "./relation";
 import { startRepairLoop } from "./repair-loop";
 import { Repairs } from "./repairs";
 import { ReplicaBreaker } from "./replica-breaker";
+import type { BegunWrite } from "./replica-handle";
 import { ReplicaPool } from "./replica-pool";
-import { locateNamed } from "./right-table";
 import { schemaChecker } from "./schema-check";
 import { type ShowContext, showWrite, type Write } from "./show-write";
 
 /** Longest wait for a replica's read version, ms; without one the record is read again after the write. */
 const READ_VERSION_MS = 1000;
-/**
- * While a write waits for the quota its read versions are renewed this often, ms: an older one is more likely to lose.
- */
-const REFRESH_MS = 200;
 
 /** A write before it is sent. */
 export interface PreparedWrite {
   /** The bases that must show it. Empty: no account has connected the base, as far as is known. */
   bases: ConnectedBase[];
-  /** False: the write needs no permit. */
+  /** False: no account has connected the base, as far as is known. */
   mayBeConnected: boolean;
   /** Another control plane has the base by now: the write must not be sent. */
   elsewhere: BaseElsewhere | undefined;
-  /** Resolves when every replica has returned a read version or failed to. */
-  ready: Promise<void>;
-  /** Must be called right before the source is asked: later read versions are worthless. */
-  freeze(): void;
   /**
    * Called when the source has written: brings all replicas to show the write, or records it for repair. Never fails.
    *
@@ -71,6 +63,9 @@ export class WriteThrough {
   }
 
   /**
+   * Takes a read version from every awaited replica. The write must be sent as soon as this resolves: an older read version
+   * is more likely to lose. Bases that were connected in the last seconds may be missing; `settle` finds them. Never fails.
+   *
    * @param call its answer has the images of its records only if it is a write
    * @param writer.isWriters does a base sync with the writing key?
    * @param writer.caller the caller in whose share of the quota records are read again
@@ -80,50 +75,31 @@ export class WriteThrough {
     call: Call,
     { isWriters, caller }: { isWriters: (base: ConnectedBase) => boolean; caller: string },
   ): Promise<PreparedWrite> {
+    const { bases, mayBeConnected, elsewhere } = await this.bases.recent(sourceBaseId);
+    const givers = bases.filter(
+      (base) =>
+        call.kind === "write" &&
+        relationOf(base, bases, isWriters) === "awaited" &&
+        shareOf(base, isWriters(base)) === "image",
+    );
     /** By replica: a base may be moved to another one, which counts its own versions. */
-    const readVersions = new Map<string, number>();
-    /** By replica: the table that the call names and that has its records; see `rightTable`. */
-    const located = new Map<string, string>();
-    let isFrozen = false;
-    const take = async (base: ConnectedBase) => {
-      if (this.#breaker.isOpen(base)) return;
-      const taking = this.#takeReadVersion(base).then((readVersion) => {
-        if (readVersion !== null && !isFrozen) readVersions.set(replicaKey(base), readVersion);
-        return readVersion;
-      });
-      await this.#breaker.inTime(base, taking, (readVersion) => readVersion === null);
+    const begun = new Map<string, BegunWrite>();
+    const begin = async (base: ConnectedBase) => {
+      const result = await this.#beginInTime(base, call);
+      if (result) begun.set(replicaKey(base), result);
     };
-    const giversOf = (all: ConnectedBase[]) =>
-      all.filter(
-        (base) =>
-          call.kind === "write" &&
-          relationOf(base, all, isWriters) === "awaited" &&
-          shareOf(base, isWriters(base)) === "image",
-      );
-    // The control plane will most likely name the same bases: their replicas are asked at the same time.
-    const known = giversOf(this.bases.known(sourceBaseId));
-    const early = new Map(known.map((base) => [replicaKey(base), take(base)]));
-    for (const base of known) void this.#locate(base, call, located);
-    const { bases, mayBeConnected, elsewhere } = await this.bases.current(sourceBaseId);
-    const givers = giversOf(bases);
-    const refresh = setInterval(() => void givers.map(take), REFRESH_MS);
+    await Promise.all(givers.map(begin));
     const show = (base: ConnectedBase, write: Write, all = bases) =>
       this.#showInTime(base, write, {
-        readVersion: readVersions.get(replicaKey(base)) ?? null,
+        begun: begun.get(replicaKey(base)),
         isWriters: isWriters(base),
         relation: relationOf(base, all, isWriters),
-        locatedIn: located.get(replicaKey(base)),
         caller,
       });
     return {
       bases,
       mayBeConnected,
       elsewhere,
-      ready: Promise.all(givers.map((base) => early.get(replicaKey(base)) ?? take(base))).then(() => {}),
-      freeze() {
-        isFrozen = true;
-        clearInterval(refresh);
-      },
       settle: async (write) => {
         const shown = Promise.all(bases.map((base) => show(base, write)));
         const { later, areAll } = await this.#connectedMeanwhile(sourceBaseId, bases, write);
@@ -169,33 +145,37 @@ export class WriteThrough {
     await this.#pool.close();
   }
 
-  async #takeReadVersion(base: ConnectedBase): Promise<number | null> {
+  /** Begins a write on a replica, unless it takes too long or writes skip the replica. Never fails. */
+  async #beginInTime(base: ConnectedBase, call: Call): Promise<BegunWrite | undefined> {
+    if (call.kind !== "write" || this.#breaker.isOpen(base)) return undefined;
+    const beginning = this.#begin(base, call);
+    const late = () => ({ isLate: true }) as const;
+    const begun = this.#breaker.inTime(base, beginning, (result) => result === "failed");
+    const inTime = await withTimeout(READ_VERSION_MS, late, begun);
+    return inTime.isLate || typeof inTime.result === "string" ? undefined : inTime.result;
+  }
+
+  async #begin(
+    base: ConnectedBase,
+    call: Call & { kind: "write" },
+  ): Promise<BegunWrite | "locked" | "failed"> {
+    const { tableRef } = call;
+    // The statement would wait for a table that is locked.
+    const ids = this.#breaker.isOpen(base, tableRef) ? [] : call.ids;
     try {
-      const readVersion = this.#pool.use(base, (handle) => handle.readVersion());
-      return await withTimeout(READ_VERSION_MS, "replica_unavailable", readVersion);
+      return await this.#pool.use(base, (handle) => handle.beginWrite(tableRef, ids));
     } catch (error) {
       this.#ctx.log.warn({ baseId: base.id, error }, "reading a read version for a write failed");
-      return null;
+      if (!isBasetideError(error, "replica_busy")) return "failed";
+      this.#breaker.locked(base, tableRef);
+      return "locked";
     }
   }
 
   /**
-   * Finds the table of a call's records in the background, while the source is asked. Never fails: without the result,
-   * they are located afterwards.
-   */
-  async #locate(base: ConnectedBase, call: Call, located: Map<string, string>): Promise<void> {
-    if (call.kind !== "write" || call.ids.length === 0 || this.#breaker.isOpen(base)) return;
-    try {
-      const tableId = await this.#pool.use(base, (handle) => locateNamed(handle, call));
-      if (tableId !== undefined) located.set(replicaKey(base), tableId);
-    } catch (error) {
-      this.#ctx.log.debug({ baseId: base.id, error }, "locating the records of a write failed");
-    }
-  }
-
-  /**
-   * Finds bases that were connected after the write was prepared. Their first sync may have read the record's page
-   * before the source wrote; a base that is connected later has the write in its first sync.
+   * Finds bases that were connected, or moved to another replica, after the lookup that the write was prepared with. Their
+   * first sync may have read the record's page before the source wrote; a base that is connected later has the write in
+   * its first sync.
    *
    * @returns `areAll`: false if there may be others that only the control plane knows
    */
@@ -205,8 +185,8 @@ export class WriteThrough {
     { tableRef, ids }: Write,
   ): Promise<{ later: ConnectedBase[]; areAll: boolean }> {
     const { bases, isCurrent, mayBeConnected } = await this.bases.current(sourceBaseId);
-    const knownIds = new Set(known.map((base) => base.id));
-    const later = bases.filter((base) => !knownIds.has(base.id));
+    const replicas = new Set(known.map(replicaKey));
+    const later = bases.filter((base) => !replicas.has(replicaKey(base)));
     // It is unknown which other bases are connected; they are looked up when the control plane is back.
     if (!isCurrent) {
       const base = { platform: proxied.id, sourceBaseId, except: [...known, ...later] };
@@ -240,12 +220,7 @@ export class WriteThrough {
   async #show(
     base: ConnectedBase,
     write: Write,
-    {
-      share,
-      readVersion,
-      locatedIn,
-      caller,
-    }: { share: Share } & Pick<Writer, "readVersion" | "locatedIn" | "caller">,
+    { share, begun, caller }: { share: Share } & Pick<Writer, "begun" | "caller">,
   ): Promise<boolean | undefined> {
     const log = this.#ctx.log.child({ baseId: base.id });
     // Writing the replica fails quickly; reading again may have to wait for the quota.
@@ -253,9 +228,9 @@ export class WriteThrough {
     // The source has let the base's own key read what was written.
     const onAnswer = () => this.bases.keyAccepted(base);
     try {
-      const image = { ...write, locatedIn, ...(share === "image" ? {} : { answer: null }) };
+      const image = { ...write, locatedIn: begun?.locatedIn, ...(share === "image" ? {} : { answer: null }) };
       const showing = await this.#pool.use(base, (handle) =>
-        showWrite(this.#ctx, base, handle, image, readVersion, {
+        showWrite(this.#ctx, base, handle, image, begun?.readVersion ?? null, {
           signal,
           isForClient: true,
           caller,
@@ -283,8 +258,8 @@ export class WriteThrough {
 
 /** The properties of a write that decide how one replica is handled. */
 interface Writer {
-  readVersion: number | null;
-  locatedIn: string | undefined;
+  /** Undefined: there is no read version, and the records are read again. */
+  begun: BegunWrite | undefined;
   /** The base's own key made the write. */
   isWriters: boolean;
   relation: Relation;

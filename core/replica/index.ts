@@ -42,7 +42,7 @@ export { ensureInstalled, installReaders, installReplica, OWN_RELATIONS } from "
 export { NOT_A_NUMBER, ROW_TOO_WIDE, UNSTORABLE_TEXT } from "./issue-reasons";
 export { type IssueGroup, issuesOf, readIssues, recordUnreadable, type UnreadableIssue } from "./issues";
 export { linkedIds, linkingIds } from "./links";
-export { locateRecords } from "./locate";
+export { beginWrite, locateRecords } from "./locate";
 export { compileMapper, mapRecords, type RecordMapper } from "./map-record";
 export {
   type Compared,

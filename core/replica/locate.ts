@@ -27,6 +27,26 @@ export async function locateRecords(
   return new Map([...located].map(([tableId, found]) => [tableId, found.map(({ id }) => id)]));
 }
 
+/**
+ * Takes a read version (see `takeReadVersion`), and looks for records in a table.
+ *
+ * @returns `isLocated`: the table has one of the records
+ * @throws BasetideError `shape_changed` if the table has been renamed, `replica_busy` if another transaction locks it,
+ *   `replica_unavailable`
+ */
+export async function beginWrite(
+  { sql, schema, swap }: Replica,
+  { spec }: CatalogTable,
+  ids: readonly string[],
+): Promise<{ readVersion: number; isLocated: boolean }> {
+  const [row] = await byName(
+    () => sql<{ readVersion: number; isLocated: boolean }[]>`
+      select ${sql.unsafe(swap)}.read_version() as "readVersion",
+        exists (select from ${sql.unsafe(schema)}.${sql(spec.name)} where id = any (${ids as string[]}::text[])) as "isLocated"`,
+  );
+  return row!;
+}
+
 /** SQLSTATEs of a missing table, a missing column, and a column of another type. */
 const OTHER_SHAPE = ["42P01", "42703", "42883", "42804", "22P02"];
 

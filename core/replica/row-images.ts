@@ -5,7 +5,6 @@
  * applied only if no image of that record was applied after the read version was taken; see `row-images.sql` in
  * `sql/replica`.
  */
-import { beforeDeadline } from "../async";
 import { BasetideError, isBasetideError } from "../errors";
 import type { SourceRecord } from "../source";
 import { withoutBarringAliases } from "./aliases";
@@ -109,16 +108,16 @@ interface Cancelable<T> extends Promise<T> {
 function cancelLate(query: Cancelable<unknown>, signal?: AbortSignal): () => void {
   const late = () => {
     if (query.active) query.cancel();
-    else over = beforeDeadline(LONGEST_WRITE_MS, late);
+    else timer = setTimeout(late, LONGEST_WRITE_MS).unref();
   };
-  let over = beforeDeadline(LONGEST_WRITE_MS, late);
+  let timer = setTimeout(late, LONGEST_WRITE_MS).unref();
   const stopped = () => {
     if (query.active) query.cancel();
   };
   signal?.addEventListener("abort", stopped, { once: true });
   return () => {
     signal?.removeEventListener("abort", stopped);
-    over();
+    clearTimeout(timer);
   };
 }
 

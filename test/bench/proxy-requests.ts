@@ -13,22 +13,35 @@ export interface Bench {
   proxied: string;
   /** The minimal forwarder's URL. */
   bare: string;
+  /** The URL of another tree's proxy, and the bases that only this one is asked for: they share no permits. */
+  against: { url: string; pid: number; bases: BenchBase[] } | undefined;
   pids: { proxied: number; bare: number };
-  bases: { id: string; key: string; path: string; record: string }[];
+  bases: BenchBase[];
 }
 
-export const WAYS = ["direct", "bare", "proxied"] as const;
-export type Way = (typeof WAYS)[number];
+export interface BenchBase {
+  id: string;
+  key: string;
+  path: string;
+  record: string;
+}
+
+export type Way = "direct" | "bare" | "proxied" | "against";
+
+/** The ways to the source that are compared. */
+export function waysOf({ against }: Bench): Way[] {
+  return ["direct", "bare", "proxied", ...(against ? (["against"] as const) : [])];
+}
 
 /** Requests to every base, as fast as its rate limit allows. */
 export async function sendToAll(bench: Bench, ways: readonly Way[], kind: "read" | "write", each: number) {
-  const toBase = async (base: Bench["bases"][number]) => {
+  const toBase = async (index: number) => {
     for (let count = 0; count < each; count++) {
-      await pacer.turn(base);
-      for (const way of ways) await send(bench, way, kind, base, count);
+      await pacer.turn(bench.bases[index]!);
+      for (const way of ways) await send(bench, way, kind, index, count);
     }
   };
-  await Promise.all(bench.bases.map(toBase));
+  await Promise.all(bench.bases.keys().map(toBase));
 }
 
 /** Keeps the requests of a base so far apart that none waits for its rate limit, also those of two measurements. */
@@ -43,14 +56,16 @@ class Pacer {
 
 export const pacer = new Pacer();
 
+/** @param index of the base: one of those that are asked for this way */
 export async function send(
-  { source, bare, proxied }: Bench,
+  { source, bare, proxied, against, bases }: Bench,
   way: Way,
   kind: "read" | "write",
-  { key, path, record }: Bench["bases"][number],
+  index: number,
   count: number,
 ): Promise<void> {
-  const at = { direct: source.url, bare, proxied }[way];
+  const at = { direct: source.url, bare, proxied, against: against?.url }[way];
+  const { key, path, record } = (way === "against" ? against!.bases : bases)[index]!;
   if (kind === "read") await call("GET", `${at}${path}?pageSize=10`, key);
   else await call("PATCH", `${at}${path}/${record}`, key, { fields: { Name: `${way} ${count}` } });
 }

@@ -45,11 +45,17 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
-/** @param maxConnections of a server that is started; a given server has its own */
-export async function startTestServer({ maxConnections = 1000 } = {}): Promise<TestServer> {
+/** @param options of a server that is started; a given server has its own */
+export async function startTestServer({
+  maxConnections = 1000,
+  settings: more = {},
+}: {
+  maxConnections?: number;
+  settings?: Record<string, string>;
+} = {}): Promise<TestServer> {
   const given = process.env.DATABASE_URL;
   if (given) return { url: given, kind: "given", stop: async () => {} };
-  const settings = { ...unsafeButFast, max_connections: String(maxConnections) };
+  const settings = { ...unsafeButFast, max_connections: String(maxConnections), ...more };
   return (await answers(process.env.DOCKER_HOST)) ? startContainer(settings) : startEmbedded(settings);
 }
 

@@ -4,8 +4,8 @@ import type { RateLimiter } from "../../core/limiter";
 export function unlimitedLimiter(over: Partial<RateLimiter> = {}): RateLimiter {
   return {
     acquireSync: async () => undefined,
-    acquireClient: async () => undefined,
-    acquireUnproven: async () => undefined,
+    acquireClient: async (_, { prepare }) => void (await prepare?.()),
+    acquireUnproven: async (_, { prepare }) => void (await prepare?.()),
     countServed: () => {},
     block: async () => {},
     close: async () => {},

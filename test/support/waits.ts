@@ -91,9 +91,9 @@ export const waits: Wait[] = [
     report: "the write's answer",
   },
   {
-    at: "core/proxy/write-through.ts WriteThrough.prepare",
-    end: "the request is sent",
-    report: "the write's answer",
+    at: "core/replica/row-images.ts cancelLate.late",
+    end: "its statement ends",
+    report: "the caller's error",
   },
   {
     at: "core/control/base-move/copy-writes.ts writtenElsewhere",

@@ -4,7 +4,7 @@
  */
 import { edenGC, fullGC } from "bun:jsc";
 import { expect, test } from "vitest";
-import { beforeDeadline, offAbort, onAbort } from "../../core/async";
+import { offAbort, onAbort } from "../../core/async";
 
 const AT_ONCE = 400;
 const ROUNDS = 5;
@@ -15,7 +15,10 @@ type Begin = (callback: () => void) => () => void;
 
 const { signal } = new AbortController();
 const passages: Record<string, Begin> = {
-  deadlines: (callback) => beforeDeadline(60_000, callback),
+  timers(callback) {
+    const timer = setTimeout(callback, 60_000).unref();
+    return () => clearTimeout(timer);
+  },
   aborts(callback) {
     onAbort(signal, callback);
     return () => offAbort(signal, callback);

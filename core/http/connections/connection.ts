@@ -4,7 +4,7 @@
  * H2. A request is written once. Not over Bun's `fetch`, which sends a GET, PUT or DELETE again by itself when a kept
  *     connection breaks before the answer: the source counts both, the rate limiter knows of one.
  */
-import { beforeDeadline, offAbort, onAbort } from "../../async";
+import { offAbort, onAbort } from "../../async";
 import { AnswerParser } from "./answer-parser";
 import { AnswerReader, type HttpAnswer } from "./answer-reader";
 import { StreamedAnswer } from "./answer-stream";
@@ -185,10 +185,10 @@ export class Connection {
       if (!this.isOpen) return reject(this.#stale());
       let answer: StreamedAnswer | undefined;
       let isPaused = false;
-      let cancelDeadline = () => {};
+      let timer: ReturnType<typeof setTimeout> | undefined;
       const leave = () => {
         this.#exchange = undefined;
-        cancelDeadline();
+        clearTimeout(timer);
         signal.removeEventListener("abort", breakOff);
       };
       const fail = (error: unknown) => {
@@ -215,7 +215,7 @@ export class Connection {
       const parser = new AnswerParser(
         {
           head: (head) => {
-            cancelDeadline();
+            clearTimeout(timer);
             answer = new StreamedAnswer(head, line);
             this.#readKeepAlive(head.headers);
             resolve(answer);
@@ -236,8 +236,7 @@ export class Connection {
       } catch (error) {
         return fail(error);
       }
-      if (timeoutMs !== undefined)
-        cancelDeadline = beforeDeadline(timeoutMs, () => fail(new AnswerTimeout()));
+      if (timeoutMs !== undefined) timer = setTimeout(() => fail(new AnswerTimeout()), timeoutMs).unref();
       signal.addEventListener("abort", breakOff);
       this.#begin({
         push: (bytes) => {
@@ -276,7 +275,7 @@ export class Connection {
       const leave = () => {
         this.#exchange = undefined;
         this.#isWhole = false;
-        cancelDeadline();
+        clearTimeout(timer);
         offAbort(signal, breakOff);
       };
       const fail = (error: unknown) => {
@@ -285,7 +284,7 @@ export class Connection {
         reject(this.#failureOf(error, hasRested && !reader.hasBegun));
       };
       const breakOff = () => fail(new Error("the connection was closed"));
-      const cancelDeadline = beforeDeadline(request.timeoutMs, () => fail(new AnswerTimeout()));
+      const timer = setTimeout(() => fail(new AnswerTimeout()), request.timeoutMs).unref();
       if (signal.aborted) return breakOff();
       const finish = () => {
         const { answer } = reader;

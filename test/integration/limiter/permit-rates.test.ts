@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { controlDatabase, type TestDatabase } from "../../support/database";
+import { LOOPBACK, mostWithin, World } from "../../support/permit-simulation";
 import { playTraffic } from "../../support/permit-traffic";
 
 let database: TestDatabase;
@@ -56,4 +57,24 @@ test("rare clients of four proxies wait as long as in a single queue", async () 
   expect(figures.mostInASecond).toBe(5);
   expect(figures.p95).toBeLessThan(1.05 * figures.idealP95);
   expect(figures.trades).toBeLessThan(3);
+});
+
+test("requests are prepared while their permits rest, as long before their turn as it took the last time", async () => {
+  const preparationMs = 100;
+  const world = new World(database.sql, LOOPBACK, SEED);
+  await world.reset();
+  const proxy = world.process("proxy");
+  const begunAt: number[] = [];
+  const prepare = () => {
+    begunAt.push(world.now);
+    return world.sleep(preparationMs);
+  };
+  for (let nth = 0; nth < 20; nth++) void proxy.send("airtable:app1", "client", { prepare });
+  await world.run(10_000);
+  const sentAt = world.sent.map((one) => one.sentAt);
+  expect(mostWithin(sentAt)).toBe(5);
+  // Three rests of the permits, without the time of the preparations.
+  expect(sentAt[19]! - sentAt[0]!).toBeLessThan(3 * 1025);
+  const early = sentAt.map((at, nth) => at - begunAt[nth]!);
+  expect(Math.max(...early)).toBeLessThan(preparationMs + 10);
 });

@@ -295,18 +295,46 @@ test("callers take turns: one with twenty requests does not delay another's", as
   expect(order.lastIndexOf("few")).toBeLessThan(12);
 });
 
-test("a request that is completed late lets others go first, and then goes at once", async () => {
+test("a request that takes long to prepare lets others go first, and then goes at once", async () => {
   await using limiter = newLimiter();
   const key = newKey();
   const { promise, resolve } = Promise.withResolvers<void>();
   const order: string[] = [];
-  const late = limiter.acquireClient(key, { ...client(), complete: promise }).then(() => order.push("late"));
+  const prepare = () => promise;
+  const late = limiter.acquireClient(key, { ...client(), prepare }).then(() => order.push("late"));
   for (let i = 0; i < 3; i++) await limiter.acquireClient(key, client()).then(() => order.push("other"));
   resolve();
   await late;
   expect(order).toEqual(["other", "other", "other", "late"]);
-  const failed = limiter.acquireClient(key, { ...client(), complete: Promise.reject(new Error("no body")) });
+  const failed = limiter.acquireClient(key, {
+    ...client(),
+    prepare: () => Promise.reject(new Error("no body")),
+  });
   await expect(failed).rejects.toThrow("no body");
+});
+
+test("a request is prepared when its turn is near: never one that is refused, or whose client disconnects before", async () => {
+  await using limiter = newLimiter();
+  const key = newKey();
+  const prepared: string[] = [];
+  const ask = (name: string, options = client()) => {
+    const prepare = async () => void prepared.push(name);
+    return limiter.acquireClient(key, { ...options, prepare });
+  };
+  const leaving = new AbortController();
+  await Promise.all(Array.from({ length: 5 }, (_, at) => ask(`${at}`)));
+  expect(prepared).toHaveLength(5);
+  // The five permits rest now.
+  const left = ask("left", { ...client(), signal: leaving.signal });
+  const [next, last] = [ask("next"), ask("last")];
+  expect(prepared).toHaveLength(5);
+  leaving.abort();
+  await expect(left).rejects.toBe(leaving.signal.reason);
+  await Promise.all([next, last]);
+  expect(prepared.slice(5)).toEqual(["next", "last"]);
+  await limiter.block(key, 30_000, "rate_limited");
+  await expect(ask("refused", client(1500))).rejects.toMatchObject({ code: "quota_timeout" });
+  expect(prepared).toHaveLength(7);
 });
 
 test("I7: a crash of the server keeps every pause, and grants no request early that may have been sent before", async () => {

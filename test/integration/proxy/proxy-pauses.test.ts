@@ -45,6 +45,31 @@ async function names(): Promise<unknown[]> {
   return (await base.rows("tasks")).map((row) => row.name).sort();
 }
 
+test("a write that is refused costs its replica nothing: no read version is taken for it", async () => {
+  const versions = async () => {
+    let version = "";
+    await stack.withOwner(base, async (sql) => {
+      const [row] = await sql<{ last_value: string }[]>`select last_value from public_swap._versions`;
+      version = row!.last_value;
+    });
+    return version;
+  };
+  await pause();
+  await refusedNow();
+  const before = await versions();
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () =>
+      fetch(`${stack.endpoint}/v0/${baseId}/Tasks`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${stack.sandbox.key}`, "content-type": "application/json" },
+        body: JSON.stringify({ fields: { Name: "refused" } }),
+      }),
+    ),
+  );
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([429]));
+  expect(await versions()).toBe(before);
+});
+
 test("airtable.js repeats them until they succeed, and each succeeds once", async () => {
   const table = new Airtable({ apiKey: stack.sandbox.key, endpointUrl: stack.endpoint }).base(baseId)(
     "Tasks",
