@@ -135,11 +135,10 @@ const context = {
   log: { warn() {} },
   proxyMetrics: { failed() {}, coalesced() {} },
   writes: {
+    bases: { current: async () => ({ mayBeConnected: false }) },
     prepare: async () => ({
       bases: [],
       mayBeConnected: false,
-      ready: Promise.resolve(),
-      freeze() {},
       settle: async ({ ids }: { ids: string[] }) => {
         shown.push(ids);
         return true;
@@ -339,8 +338,8 @@ test("no write can join a batch that was refused", async () => {
       },
     },
     writes: {
+      bases: { current: async () => ({ mayBeConnected: true }) },
       quotaKey: () => "airtable:app",
-      prepare: async () => ({ mayBeConnected: true, ready: Promise.resolve(), freeze() {} }),
     },
   } as unknown as ProxyContext;
   const outcome = Promise.withResolvers<BatchOutcome>();

@@ -245,9 +245,7 @@ test("what was sent when a set is canceled gets its result although Airtable has
     delayMs: 2000,
   });
   const set = await at.create([{ operation: "create", table: "Tasks", fields: { Name: "Made" } }]);
-  await until(async () => (await getChangeSet(stack.ctx.db, at.base.id, set.id)).problem !== "", {
-    what: "the set waits for what became of it",
-  });
+  await until(async () => (await at.items(set))[0]!.state === "sent", { what: "the record is sent" });
   await decideChangeSet(stack.ctx, at.base, set.id, "cancel");
   expect(await at.ended(set)).toMatchObject({ state: "canceled", counts: { applied: 1 } });
   expect(named(at.inSource())).toEqual(["Made"]);
