@@ -114,12 +114,11 @@ export class BaseQueue extends PermitSet {
   wait(priority: Priority, signal: AbortSignal, options: WaitOptions): Promise<HeldConnection | undefined> {
     if (signal.aborted) return Promise.reject(signal.reason);
     options.connections?.keepWarm();
-    const { deadlineAt = Infinity, prepare, caller } = options;
+    const { prepare, caller } = options;
     return new Promise((resolve, reject) => {
       const end = () => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
         offAbort(signal, leave);
-        cancelDeadline();
       };
       const last = this.#waiters.findLast((other) => other.caller === caller);
       const waiter: Waiter = {
@@ -140,15 +139,13 @@ export class BaseQueue extends PermitSet {
           reject(error);
         },
       };
-      const work = () => this.work();
       const leave = () => {
         waiter.reject(signal.reason);
-        work();
+        this.work();
       };
-      const cancelDeadline = deadlineAt < Infinity ? this.of.clock.at(deadlineAt, work) : () => {};
       onAbort(signal, leave);
       this.#insert(waiter);
-      work();
+      this.work();
     });
   }
 
@@ -197,8 +194,7 @@ export class BaseQueue extends PermitSet {
    * the write, it is one request that comes late.
    */
   work(): void {
-    this.#rejectLate();
-    let turnAt = this.#prepareNear();
+    let turnAt = Math.min(this.#rejectLate(), this.#prepareNear());
     while (!this.isSending && this.of.isValid()) {
       const { waiter, at } = this.#next();
       if (!waiter || at > this.now) {
@@ -346,15 +342,24 @@ export class BaseQueue extends PermitSet {
     waiter.resolve();
   }
 
-  /** Rejects requests that cannot be served in time, even if other processes pass on all permits at once. */
-  #rejectLate(): void {
+  /**
+   * Rejects requests that cannot be served in time, even if other processes pass on all permits at once. Returns the next
+   * deadline, ms on the clock.
+   */
+  #rejectLate(): number {
+    let nextAt = Infinity;
     const pauseMs = Math.max(0, this.pausedUntil - this.now);
     for (const [nth, waiter] of [...this.#waiters].entries()) {
+      const { deadlineAt = Infinity } = waiter;
       const waitMs = pauseMs + Math.floor(nth / this.limit) * this.#restMs;
-      if (this.now + waitMs < (waiter.deadlineAt ?? Infinity)) continue;
+      if (this.now + waitMs < deadlineAt) {
+        nextAt = Math.min(nextAt, deadlineAt);
+        continue;
+      }
       const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
       waiter.reject(new BasetideError("quota_timeout", undefined, { details: { retryAfterSeconds } }));
     }
+    return nextAt;
   }
 }
 
