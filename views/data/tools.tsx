@@ -89,7 +89,15 @@ export function FilterForm({ baseId, page, isDraft }: FormProps & { isDraft?: bo
     (column) => column?.kind === "date" || column?.kind === "time",
   );
   return (
-    <form id="filters" class="tool-panel filters" action={tablePath(baseId, table.name)}>
+    <form
+      id="filters"
+      class="tool-panel filters"
+      action={tablePath(baseId, table.name)}
+      // Of the form, which sends the lines in their order: a column's own request would send its value before all others.
+      hx-get={filtersPath(baseId, table.name)}
+      hx-trigger='change target:"[name=f]"'
+      hx-swap="outerMorph"
+    >
       <Kept state={{ ...selectionOf(state), filters: [] }} />
       {filters.map((filter, index) => (
         <FilterLine
@@ -129,15 +137,7 @@ function FilterLine(props: FormProps & { number: number; filter?: StatedFilter; 
   const errorId = filter?.problem ? `filter-${number}-error` : undefined;
   return (
     <div class={filter?.problem ? "filter-line wrong" : "filter-line"}>
-      <select
-        id={`filter-${number}`}
-        name="f"
-        aria-label={`Filter ${number}: column`}
-        hx-get={filtersPath(baseId, name)}
-        hx-include="closest form"
-        hx-target="closest form"
-        hx-swap="outerMorph"
-      >
+      <select id={`filter-${number}`} name="f" aria-label={`Filter ${number}: column`}>
         {without ? null : <option value="">Column…</option>}
         {columns.map((one) => (
           <option key={one.name} value={one.name} selected={one === column}>
