@@ -25,9 +25,14 @@ export function WritesPage({ base, writes, users, tables, now }: WritesProps) {
       </p>
       {writes.length === 0 ? (
         <Empty title={base.settings.sqlWrites ? "No writes yet" : "Writes with SQL are off"}>
-          {base.settings.sqlWrites
-            ? "SQL users that may write do so in the schema of views."
-            : "Turn them on in the settings of this base, under Proxy."}
+          {base.settings.sqlWrites ? (
+            "SQL users that may write do so in the schema of views."
+          ) : (
+            <>
+              Turn them on in the <a href={`/bases/${base.id}/settings`}>settings of this base</a>, under
+              Proxy.
+            </>
+          )}
         </Empty>
       ) : (
         <Table
