@@ -136,6 +136,40 @@ test("I4: repairs of many deleted records leave sync its share of the requests",
   });
 });
 
+test("a customer's lock on one table delays only the first writes of that table, and none of another", async () => {
+  const stack = await startStack();
+  const { control, key } = stack.sandbox;
+  const [name, locked] = ["Notes", "Locked"];
+  const table = (of: string) => ({ name: of, fields: [{ name: "Text", type: "singleLineText" }] });
+  const baseId = control.createBase({ name: "Two", tables: [table(name!), table(locked!)] });
+  const base = await stack.connect(baseId);
+  await base.sync();
+  const create = async (of: string) => {
+    const from = performance.now();
+    const answer = await fetch(`${stack.endpoint}/v0/${baseId}/${of}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ fields: { Text: "new" } }),
+    });
+    expect(answer.status).toBe(200);
+    return { sql: answer.headers.get("x-basetide-sql"), ms: performance.now() - from };
+  };
+  await stack.withOwner(base, async (sql) => {
+    const lock = await sql.reserve();
+    await lock`begin`;
+    await lock`lock table public.locked in access exclusive mode`;
+    const first = await create(locked!);
+    expect(first.sql).toBe("pending");
+    const skipping = await create(locked!);
+    expect(skipping.sql).toBe("pending");
+    expect(skipping.ms).toBeLessThan(first.ms / 2);
+    expect((await create(name!)).sql).toBeNull();
+    await lock`rollback`;
+    lock.release();
+  });
+  await until(async () => (await base.rows("locked")).length === 2, { what: "both are shown" });
+});
+
 test("a claim that takes long is renewed, except for records that are recorded again meanwhile", async () => {
   const stack = await startStack();
   await stack.proxy.stop();
