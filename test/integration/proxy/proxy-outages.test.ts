@@ -156,16 +156,19 @@ test("a customer's lock on one table delays only the first writes of that table,
   };
   await stack.withOwner(base, async (sql) => {
     const lock = await sql.reserve();
-    await lock`begin`;
-    await lock`lock table public.locked in access exclusive mode`;
-    const first = await create(locked!);
-    expect(first.sql).toBe("pending");
-    const skipping = await create(locked!);
-    expect(skipping.sql).toBe("pending");
-    expect(skipping.ms).toBeLessThan(first.ms / 2);
-    expect((await create(name!)).sql).toBeNull();
-    await lock`rollback`;
-    lock.release();
+    try {
+      await lock`begin`;
+      await lock`lock table public.locked in access exclusive mode`;
+      const first = await create(locked!);
+      expect(first.sql).toBe("pending");
+      const skipping = await create(locked!);
+      expect(skipping.sql).toBe("pending");
+      expect(skipping.ms).toBeLessThan(first.ms / 2);
+      expect((await create(name!)).sql).toBeNull();
+    } finally {
+      await lock`rollback`;
+      lock.release();
+    }
   });
   await until(async () => (await base.rows("locked")).length === 2, { what: "both are shown" });
 });
