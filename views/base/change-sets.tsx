@@ -12,6 +12,7 @@ import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { recordPath } from "../data/paths";
 import { counted, inDigits } from "../format";
+import { Proposal, type Review } from "./proposal";
 
 const setWords: Record<ChangeSetState, [word: string, tone: Tone]> = {
   proposed: ["Waits for approval", "yellow"],
@@ -110,10 +111,16 @@ interface OneProps {
   items: ChangeItem[];
   /** Position of the first operation of the next page. */
   next: number | null;
+  /** Of a proposal: what it would change now. */
+  review: Review | undefined;
+  /** What is wrong with the decision that was sent. */
+  error: string | undefined;
+  /** All operations are on this page. */
+  isWhole: boolean;
   now: Date;
 }
 
-export function ChangeSetPage({ base, set, items, next, now }: OneProps) {
+export function ChangeSetPage({ base, set, items, next, review, error, isWhole, now }: OneProps) {
   const path = `${changesPath(base)}/${set.id}`;
   return (
     <Card id="change-set" title={set.note || "Change set"} actions={<Decisions path={path} set={set} />}>
@@ -137,6 +144,15 @@ export function ChangeSetPage({ base, set, items, next, now }: OneProps) {
         </p>
       ) : null}
       {set.problem ? <p class="muted">It waits: {set.problem}</p> : null}
+      {set.reason ? <p>Reason: {set.reason}</p> : null}
+      {review ? <Proposal {...{ path, set, review, error, isWhole }} /> : <Operations {...{ base, items }} />}
+      {next === null ? null : <a href={`${path}?from=${next}`}>Next operations</a>}
+    </Card>
+  );
+}
+
+function Operations({ base, items }: Pick<OneProps, "base" | "items">) {
+  return (
       <Table
         caption="Operations, in their order"
         head={[{ text: "Operation" }, { text: "Table" }, { text: "Cells" }, { text: "Result" }]}
@@ -158,8 +174,6 @@ export function ChangeSetPage({ base, set, items, next, now }: OneProps) {
           </tr>
         ))}
       </Table>
-      {next === null ? null : <a href={`${path}?from=${next}`}>Next operations</a>}
-    </Card>
   );
 }
 
@@ -214,8 +228,9 @@ function textOf(value: unknown): string {
 
 function Decisions({ path, set }: { path: string; set: ChangeSet }) {
   const offered: Record<Decision | "undo", string | false> = {
-    approve: set.state === "proposed" && "Approve",
-    reject: set.state === "proposed" && "Reject",
+    // The review has their buttons.
+    approve: false,
+    reject: false,
     cancel: (set.state === "approved" || set.state === "running") && "Cancel",
     undo: set.endedAt !== null && (set.counts.applied ?? 0) > 0 && "Undo",
   };
@@ -224,7 +239,7 @@ function Decisions({ path, set }: { path: string; set: ChangeSet }) {
       {Object.entries(offered).map(([decision, text]) =>
         text ? (
           <Form key={decision} action={`${path}/${decision}`}>
-            <Button kind={decision === "approve" ? "primary" : "plain"}>{text}</Button>
+            <Button>{text}</Button>
           </Form>
         ) : null,
       )}

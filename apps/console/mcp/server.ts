@@ -10,8 +10,10 @@ import type { AgentCaller, ToolCall } from "./caller";
 import type { AgentTool } from "./tool";
 import { describeTablesTool } from "./tools/describe-tables";
 import { explainFreshnessTool } from "./tools/explain-freshness";
+import { getProposalTool } from "./tools/get-proposal";
 import { listBasesTool } from "./tools/list-bases";
 import { listTablesTool } from "./tools/list-tables";
+import { proposeChangesTool } from "./tools/propose-changes";
 import { queryTool } from "./tools/query";
 import { searchDocsTool } from "./tools/search-docs";
 
@@ -22,6 +24,8 @@ const tools: readonly AgentTool[] = [
   queryTool,
   explainFreshnessTool,
   searchDocsTool,
+  proposeChangesTool,
+  getProposalTool,
 ];
 const CALLS_A_MINUTE = 60;
 const INSTRUCTIONS =

@@ -20,7 +20,10 @@ import {
 import { serverNow } from "../../../core/postgres";
 import { ChangeSetPage, ChangeSetsPage, changesPath } from "../../../views/base/change-sets";
 import { BaseFrame } from "../../../views/base/frame";
+import { itemInput } from "../../../views/base/proposal";
+import type { FormFields, Typed } from "../../../views/components";
 import { ofBase, resource } from "../resource-kit/resource";
+import { reviewOf } from "../review";
 import { idParams } from "../schemas";
 import { named, nullable, strict, timestamp } from "../schemas/parts";
 
@@ -28,6 +31,8 @@ const API = "/api/v1/bases/:id/change-sets";
 const PAGE = "/bases/:id/changes";
 const LISTED = 100;
 const ITEMS = 100;
+/** Of a proposal: as many as an agent may propose, so that one page has them all. */
+const REVIEWED = 500;
 
 const cells = (description: string) => t.Record(t.String({ maxLength: 1000 }), t.Unknown(), { description });
 const someCells = nullable(t.Record(t.String(), t.Unknown()));
@@ -70,6 +75,8 @@ const changeSet = named(
     expires_at: nullable(timestamp),
     decided_by: nullable(t.String()),
     decided_at: nullable(timestamp),
+    reason: t.String({ description: "Why it was rejected; empty unless a reason was given" }),
+    agent_id: nullable(t.String({ description: "The agent that proposed it" })),
     ended_at: nullable(timestamp),
   }),
 );
@@ -80,9 +87,14 @@ const shown = (set: ChangeSet) => ({
 });
 
 /** A page of its operations, and the position with which the next one begins. */
-async function itemsFrom(ctx: Pick<Context, "db" | "secrets">, { id }: ChangeSet, from: number) {
-  const items = await listChangeItems(ctx, id, { from, limit: ITEMS });
-  return { items, next: items.length < ITEMS ? null : items.at(-1)!.position + 1 };
+async function itemsFrom(
+  ctx: Pick<Context, "db" | "secrets">,
+  { id }: ChangeSet,
+  from: number,
+  limit = ITEMS,
+) {
+  const items = await listChangeItems(ctx, id, { from, limit });
+  return { items, next: items.length < limit ? null : items.at(-1)!.position + 1 };
 }
 
 const pageOf = (_: unknown, { base, set }: { base: Base; set: ChangeSet }) =>
@@ -113,10 +125,18 @@ export const changeSetsResource = resource({
     one: {
       path: `${PAGE}/:set`,
       title: ({ base }) => `Change set · ${base.name}`,
-      async show(ctx, { base, set }, { query }) {
+      async show(ctx, { base, set }, { query, form }) {
         const from = /^\d{1,6}$/.test(String(query.from)) ? Number(query.from) : 0;
+        const isProposal = set.state === "proposed";
+        const page = await itemsFrom(ctx, set, from, isProposal ? REVIEWED : ITEMS);
+        const review = isProposal ? await reviewOf(ctx, base, page.items) : undefined;
+        const error = Object.values(form?.errors ?? {})[0];
         return (
-          <ChangeSetPage {...{ base, set, ...(await itemsFrom(ctx, set, from)) }} now={serverNow(base)} />
+          <ChangeSetPage
+            {...{ base, set, ...page, review, error }}
+            isWhole={from === 0 && page.next === null}
+            now={serverNow(base)}
+          />
         );
       },
     },
@@ -214,6 +234,48 @@ export const changeSetsResource = resource({
     },
   });
 
+/** Of an approval or a rejection. */
+const decisionBody = t.Optional(
+  nullable(
+    named(
+      "ChangeSetDecision",
+      t.Partial(
+        t.Object({
+          operations: t.Array(t.Integer({ minimum: 0 }), {
+            minItems: 1,
+            maxItems: MOST_OPERATIONS,
+            description: "Of an approval: the positions of those that are approved; absent: all",
+          }),
+          reason: t.String({ maxLength: 1000, description: "Of a rejection: the author can read it" }),
+        }),
+        strict,
+      ),
+      { reason: "These tasks are still open" },
+    ),
+  ),
+);
+
+const options = Array.from({ length: REVIEWED }, (_, at) => ({ value: itemInput(at), label: "", hint: "" }));
+
+/** What the page's forms send besides the decision. */
+const decisionFields: Record<Decision, FormFields> = {
+  approve: {
+    only: { kind: "text", label: "Only those that are checked", isOptional: true },
+    operations: { kind: "switches", prefix: "operation", options },
+  },
+  reject: { reason: { kind: "text", label: "Reason", isOptional: true } },
+  cancel: {},
+};
+
+function readDecision({ only, operations = [], reason }: Typed) {
+  if (reason) return { errors: {}, body: { reason } };
+  if (!only) return { errors: {}, body: {} };
+  const chosen = options.flatMap(({ value }, at) => (operations.includes(value) ? [at] : []));
+  const errors: Record<string, string> =
+    chosen.length === 0 ? { operations: "Check at least one operation, or reject the proposal" } : {};
+  return { errors, body: { operations: chosen } };
+}
+
 const texts: Record<Decision, { summary: string; done: string }> = {
   approve: {
     summary: "Approve a proposal: it is carried out",
@@ -231,8 +293,18 @@ for (const decision of decisions) {
     api: `POST ${API}/:set/${decision}`,
     summary: texts[decision].summary,
     raises: ["conflict"],
+    body: decisionBody,
     answer: changeSet,
-    run: async (ctx, { base, set }) => shown(await decideChangeSet(ctx, base, set.id, decision)),
-    form: { path: `${PAGE}/:set/${decision}`, to: pageOf, done: texts[decision].done },
+    run: async (ctx, { base, set }, input) =>
+      shown(
+        await decideChangeSet(ctx, base, set.id, decision, { only: input?.operations, reason: input?.reason }),
+      ),
+    form: {
+      path: `${PAGE}/:set/${decision}`,
+      fields: decisionFields[decision],
+      read: readDecision,
+      to: pageOf,
+      done: texts[decision].done,
+    },
   });
 }

@@ -15,6 +15,7 @@ export {
   itemStates,
   listChangeItems,
   listChangeSets,
+  proposalOf,
 } from "./change-sets";
 export {
   claimChangeSet,
@@ -32,13 +33,16 @@ export {
   renewChangeSet,
   unfinishedItems,
 } from "./claims";
+export { COMPUTED_TYPES, differingCells } from "./compare-cells";
 export {
   areById,
   type CellValues,
+  type ChangeOperation,
   isCreatedBy,
   linksIn,
   MOST_OPERATIONS,
   type OperationKind,
   operationKinds,
 } from "./operations";
+export { type RecordsNow, readRecordsNow } from "./read-now";
 export { undoChangeSet } from "./undo";

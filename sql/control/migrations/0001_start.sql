@@ -799,9 +799,15 @@ create table change_sets (
   state text not null,
   -- The set whose changes this one undoes.
   undoes text,
+  -- The agent that proposed it; null: a member or a token, or the agent was revoked.
+  agent_id text,
   created_at timestamptz not null default now(),
+  -- When a proposal can no longer be approved.
+  expires_at timestamptz not null default now() + interval '7 days',
   decided_by text,
   decided_at timestamptz,
+  -- Why it was rejected, for its author.
+  reason text not null default '',
   ended_at timestamptz,
   -- The proxy that carries it out, for as long as it renews that.
   holder text,
@@ -816,6 +822,7 @@ create table change_sets (
   constraint change_sets_pkey primary key (id),
   constraint change_sets_base_fkey foreign key (base_id) references bases (id) on delete cascade,
   constraint change_sets_undoes_fkey foreign key (undoes) references change_sets (id) on delete set null,
+  constraint change_sets_agent_fkey foreign key (agent_id) references agents (id) on delete set null,
   constraint change_sets_state_check check (
     state in ('proposed', 'approved', 'running', 'applied', 'partly', 'failed', 'rejected', 'canceled')),
   -- One that was canceled ends when what was sent has its result.
@@ -827,6 +834,7 @@ create table change_sets (
 create index change_sets_base_idx on change_sets (base_id, created_at desc);
 create index change_sets_sql_idx on change_sets (base_id, sql_role, created_at desc) where sql_role is not null;
 create index change_sets_undoes_idx on change_sets (undoes);
+create index change_sets_agent_idx on change_sets (agent_id) where agent_id is not null;
 create index change_sets_due_idx on change_sets (decided_at) where ended_at is null and state <> 'proposed';
 
 create table change_items (

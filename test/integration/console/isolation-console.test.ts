@@ -166,6 +166,9 @@ test("I8: another account's objects do not exist, on every page and in every cal
       "sql-users":
         method === "PATCH" ? { writes: { mode: "at_commit", tables: ["tasks"] } } : { name: "mine" },
       "reading-url": { url: "postgres://mine@127.0.0.1/mine" },
+      approve: {},
+      reject: {},
+      cancel: {},
       "change-sets": { operations: [{ operation: "create", table: "Tasks", fields: {} }] },
       selection: { new_tables: "copy", tables: [] },
       members: method === "PATCH" ? { role: "viewer" } : { revoke_tokens: true },
