@@ -1,4 +1,5 @@
 /** Compares a proposal with the records as Airtable has them now, for the person who decides. */
+import { createHash } from "node:crypto";
 import type { Base } from "../../core/control/bases";
 import {
   type CellValues,
@@ -7,7 +8,7 @@ import {
   type RecordsNow,
   readRecordsNow,
 } from "../../core/control/change-sets";
-import { isBasetideError } from "../../core/errors";
+import { BasetideError, isBasetideError } from "../../core/errors";
 import { rateLimiterOf } from "../../core/limiter";
 import type { ColumnSpec, TableSpec } from "../../core/replica";
 import type { Review, ReviewedItem } from "../../views/base/proposal";
@@ -27,11 +28,45 @@ export async function reviewOf(ctx: ConsoleContext, base: Base, items: ChangeIte
   }
   try {
     const now = await readRecordsNow({ ...ctx, limiter: rateLimiterOf(ctx) }, base, wanted);
-    return { items: items.map((item) => compare(item, tableOf(item), now)), problem: undefined };
+    const reviewed = items.map((item) => compare(item, tableOf(item), now));
+    return { items: reviewed, seen: fingerprint(reviewed), problem: undefined };
   } catch (error) {
     if (!isBasetideError(error)) throw error;
-    return { items: items.map((item) => compare(item, tableOf(item), undefined)), problem: error.message };
+    const reviewed = items.map((item) => compare(item, tableOf(item), undefined));
+    return { items: reviewed, seen: undefined, problem: error.message };
   }
+}
+
+/**
+ * Returns what the chosen operations on records that have changed since must find instead of what they relied on: the
+ * approver has seen it, and wants them all the same.
+ *
+ * @param seen of the review that the approver has seen
+ * @throws BasetideError `conflict` if the records have changed again, or cannot be read now
+ */
+export async function takenAnyway(
+  ctx: ConsoleContext,
+  base: Base,
+  items: ChangeItem[],
+  { seen, only }: { seen: string; only: readonly number[] | undefined },
+): Promise<Map<number, CellValues>> {
+  const review = await reviewOf(ctx, base, items);
+  if (review.problem !== undefined)
+    throw new BasetideError("conflict", `The records cannot be read now: ${review.problem}`);
+  if (review.seen !== seen)
+    throw new BasetideError("conflict", "The records have changed again. Look at the proposal once more");
+  const stale = review.items.filter(
+    ({ position, isStale, isGone }) => isStale && !isGone && (only?.includes(position) ?? true),
+  );
+  return new Map(stale.map(({ position, now }) => [position, now]));
+}
+
+/** Tells apart two states of the records that have changed since the proposal. Undefined if there are none. */
+function fingerprint(items: ReviewedItem[]): string | undefined {
+  const stale = items.filter(({ isStale }) => isStale).map(({ position, now }) => [position, now]);
+  return stale.length === 0
+    ? undefined
+    : createHash("sha256").update(JSON.stringify(stale)).digest("base64url");
 }
 
 /** @param now undefined: not known */
@@ -42,9 +77,15 @@ function compare(item: ChangeItem, table: TableSpec | undefined, now: RecordsNow
   const columnOf = (key: string) =>
     table?.columns.find(({ fieldId, sourceName }) => fieldId === key || sourceName === key);
   const current = (key: string) => record?.[columnOf(key)?.fieldId ?? key];
-  const keys = [...new Set([...Object.keys(fields ?? {}), ...Object.keys(expected ?? {})])];
-  const read: CellValues = Object.fromEntries(keys.map((key) => [key, current(key)]));
-  const stale = new Set(record ? differingCells(expected ?? {}, read) : []);
+  const changed = Object.keys(fields ?? {});
+  const wasThere = Object.keys(expected ?? {});
+  const compared = Object.fromEntries(wasThere.map((key) => [key, current(key) ?? null]));
+  const stale = new Set(record ? differingCells(expected ?? {}, compared) : []);
+  const named = new Set([...changed, ...wasThere].map((key) => columnOf(key)?.fieldId ?? key));
+  const rest = (record ? (table?.columns ?? []) : []).filter(
+    ({ fieldId, filesOf, type }) =>
+      !named.has(fieldId) && filesOf === undefined && type !== "hashed" && isFilled(record?.[fieldId]),
+  );
   return {
     position,
     operation,
@@ -53,13 +94,19 @@ function compare(item: ChangeItem, table: TableSpec | undefined, now: RecordsNow
     title: record && table ? titleOf(record, table.columns) : undefined,
     isGone: isKnown && operation !== "create" && record === undefined,
     isStale: stale.size > 0,
-    cells: keys.map((key) => ({
+    now: compared,
+    cells: [...new Set([...changed, ...wasThere])].map((key) => ({
       name: columnOf(key)?.sourceName ?? key,
-      before: isKnown ? read[key] : expected?.[key],
+      before: isKnown ? current(key) : expected?.[key],
       after: fields && key in fields ? { value: fields[key] } : undefined,
-      isStale: stale.has(key),
+      proposedFrom: stale.has(key) ? { value: expected![key] } : undefined,
     })),
+    others: rest.map(({ fieldId, sourceName }) => ({ name: sourceName, value: record![fieldId] })),
   };
+}
+
+function isFilled(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== "";
 }
 
 /** The first column is the primary field's. */

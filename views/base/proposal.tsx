@@ -1,10 +1,12 @@
 /** A proposal as the person who decides sees it: each record, field by field, as Airtable has it now and as it would be. */
-import type { ChangeSet, OperationKind } from "../../core/control/change-sets";
+import type { CellValues, ChangeSet, OperationKind } from "../../core/control/change-sets";
 import { Badge, Button, ErrorNote, Field, Form, Note } from "../components";
 import { counted } from "../format";
 
 export interface Review {
   items: ReviewedItem[];
+  /** Says which values of stale records the reviewer has seen; undefined: no record is stale. */
+  seen: string | undefined;
   /** Why the records could not be read. */
   problem: string | undefined;
 }
@@ -20,7 +22,11 @@ export interface ReviewedItem {
   isGone: boolean;
   /** A cell has changed since the proposal. */
   isStale: boolean;
+  /** What the record has now of what the proposal relies on. */
+  now: CellValues;
   cells: ReviewedCell[];
+  /** What the record has besides. */
+  others: { name: string; value: unknown }[];
 }
 
 interface ReviewedCell {
@@ -29,7 +35,8 @@ interface ReviewedCell {
   before: unknown;
   /** Undefined: it stays. */
   after: { value: unknown } | undefined;
-  isStale: boolean;
+  /** What it was when it was proposed, if that has changed. */
+  proposedFrom: { value: unknown } | undefined;
 }
 
 interface Props {
@@ -49,27 +56,34 @@ export function itemInput(position: number): string {
 }
 
 export function Proposal({ path, set, review, error, isWhole }: Props) {
-  const blocked = review.items.filter((item) => item.isStale || item.isGone).length;
+  const { items, seen, problem } = review;
+  const gone = items.filter((item) => item.isGone).length;
+  const stale = items.filter((item) => item.isStale && !item.isGone).length;
   const all = Object.values(set.counts).reduce((sum, count) => sum + count, 0);
-  const hasChoice = isWhole && all > 1;
+  const hasChoice = isWhole && (all > 1 || stale > 0);
   return (
     <>
       {error ? <ErrorNote>{error}</ErrorNote> : null}
-      {review.problem ? (
+      {problem ? (
         <Note tone="warn">
-          Airtable could not be asked what the records have now ({review.problem}). You see what they had when it
-          was proposed. A record that has changed since is left as it is.
+          Airtable could not be asked what the records have now ({problem}). You see what they had when it was
+          proposed. A record that has changed since is left as it is.
         </Note>
       ) : null}
-      {blocked > 0 ? (
+      {gone > 0 ? (
+        <Note tone="warn">{counted(gone, "operation")} cannot be made, because the record is gone.</Note>
+      ) : null}
+      {stale > 0 ? (
         <Note tone="warn">
-          {counted(blocked, "operation")} cannot be made, because a record has changed since, or is gone. It is
-          left as it is.
+          {counted(stale, "record")} changed in Airtable after it was proposed, and{" "}
+          {stale === 1 ? "is" : "are"} left as {stale === 1 ? "it is" : "they are"}
+          {hasChoice ? ", unless you check them." : "."}
         </Note>
       ) : null}
       <Form action={`${path}/approve`}>
+        {hasChoice && seen ? <input type="hidden" name="seen" value={seen} /> : null}
         <ol class="changes">
-          {review.items.map((item) => (
+          {items.map((item) => (
             <Item key={item.position} item={item} hasChoice={hasChoice} />
           ))}
         </ol>
@@ -90,8 +104,7 @@ export function Proposal({ path, set, review, error, isWhole }: Props) {
 }
 
 function Item({ item, hasChoice }: { item: ReviewedItem; hasChoice: boolean }) {
-  const { position, operation, recordId, table, title, isGone, isStale, cells } = item;
-  const isPossible = !isGone && !isStale;
+  const { position, operation, recordId, table, title, isGone, isStale, cells, others } = item;
   const input = itemInput(position);
   const what = (
     <>
@@ -107,7 +120,7 @@ function Item({ item, hasChoice }: { item: ReviewedItem; hasChoice: boolean }) {
     <li>
       {hasChoice ? (
         <>
-          <input type="checkbox" id={input} name={input} checked={isPossible} disabled={!isPossible} />{" "}
+          <input type="checkbox" id={input} name={input} checked={!isGone && !isStale} disabled={isGone} />{" "}
           <label for={input}>{what}</label>
         </>
       ) : (
@@ -120,23 +133,38 @@ function Item({ item, hasChoice }: { item: ReviewedItem; hasChoice: boolean }) {
           <Cell key={cell.name} cell={cell} operation={operation} />
         ))}
       </ul>
+      {others.length === 0 ? null : (
+        <details class="more">
+          <summary>
+            {counted(others.length, "other field")}
+            <span class="visually-hidden"> of {title ?? recordId}</span>
+          </summary>
+          <ul class="changed">
+            {others.map(({ name, value }) => (
+              <li key={name} class="muted">
+                <b>{name}</b> {operation === "delete" ? <del>{cellText(value)}</del> : cellText(value)}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
     </li>
   );
 }
 
-function Cell({ cell: { name, before, after, isStale }, operation }: { cell: ReviewedCell; operation: OperationKind }) {
+function Cell({ cell, operation }: { cell: ReviewedCell; operation: OperationKind }) {
+  const { name, before, after, proposedFrom } = cell;
   const goes = after !== undefined || operation === "delete";
   return (
     <li class={goes ? undefined : "muted"}>
-      <b>{name}</b>{" "}
-      {operation === "create" ? null : goes ? <del>{cellText(before)}</del> : cellText(before)}
+      <b>{name}</b> {operation === "create" ? null : goes ? <del>{cellText(before)}</del> : cellText(before)}
       {after ? (
         <>
           {operation === "create" ? "" : " → "}
           <ins>{cellText(after.value)}</ins>
         </>
       ) : null}
-      {isStale ? <strong> changed since it was proposed</strong> : null}
+      {proposedFrom ? <strong> was {cellText(proposedFrom.value)} when it was proposed</strong> : null}
     </li>
   );
 }
@@ -144,5 +172,7 @@ function Cell({ cell: { name, before, after, isStale }, operation }: { cell: Rev
 /** In full: a text that is cut could carry data out unseen. */
 function cellText(value: unknown): string {
   if (value === null || value === undefined || value === "") return "(empty)";
+  if (value === true) return "checked";
+  if (Array.isArray(value) && value.length === 0) return "(empty)";
   return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -9,6 +9,7 @@ import { isId, newId } from "../../ids";
 import { cleanText } from "../../postgres";
 import { recordChange } from "../audit";
 import type { Base } from "../bases";
+import { approvalByRules, type RuleApproval } from "./approval-rules";
 import { type CellColumn, encryptCells, openCells, openError } from "./cells";
 import { type CellValues, type ChangeOperation, checkOperations, type OperationKind } from "./operations";
 
@@ -18,8 +19,6 @@ export const CHANGE_SET_CHANNEL = "basetide_change_sets";
 const MAX_NOTE_LENGTH = 1000;
 /** A proposal can be approved for this long unless it says otherwise, minutes. */
 const PROPOSED_MINUTES = 7 * 24 * 60;
-/** Proposals of one agent that wait, at most: a person has to read them. */
-const MOST_OF_AGENT = 10;
 /** Sets of a base that wait or are carried out, at most. */
 const MOST_OPEN = 100;
 
@@ -52,6 +51,8 @@ export interface ChangeSet {
   undoes: string | null;
   /** Id of the agent that proposed it. */
   agentId: string | null;
+  /** Somebody had to approve it. */
+  isProposal: boolean;
   createdAt: Date;
   /** When a proposal can no longer be approved. */
   expiresAt: Date;
@@ -88,8 +89,8 @@ interface NewChangeSet {
   /** Somebody must approve it. */
   isProposal?: boolean | undefined;
   undoes?: string | undefined;
-  /** The agent that proposes it. */
-  agentId?: string | undefined;
+  /** The agent that proposes it, and how many of its proposals may wait. Its rules may approve it. */
+  agent?: { id: string; mostProposals: number } | undefined;
   /** How long a proposal can be approved. */
   expiresInMinutes?: number | undefined;
 }
@@ -107,15 +108,19 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
   const items = asked.operations.map((operation, position) => toRow(ctx, operation, position));
   const column = <Key extends keyof (typeof items)[number]>(key: Key) => items.map((item) => item[key]);
   const by = ctx.actor?.name ?? null;
-  const state = asked.isProposal ? "proposed" : "approved";
+  const { agent, isProposal = false } = asked;
   await ctx.db.begin(async (tx) => {
-    if (asked.agentId !== undefined) await requireRoom(tx, asked.agentId);
+    const rule = agent && (await approvalByAgent(tx, agent, base.id, asked.operations));
+    const decidedBy = rule ? `a rule of ${rule.createdBy.join(", ")}` : isProposal ? null : by;
+    const state = decidedBy === null && isProposal ? "proposed" : "approved";
     const [made] = await tx`
       insert into change_sets (
-        id, base_id, created_by, note, typecast, state, undoes, agent_id, expires_at, decided_by, decided_at)
+        id, base_id, created_by, note, typecast, state, undoes, agent_id, is_proposal, by_rule, expires_at,
+        decided_by, decided_at)
       select ${id}, b.id, ${by}, ${note}, ${asked.typecast ?? false}, ${state}, ${asked.undoes ?? null},
-        ${asked.agentId ?? null}, now() + ${asked.expiresInMinutes ?? PROPOSED_MINUTES}::int * interval '1 minute',
-        ${asked.isProposal ? null : by}, ${asked.isProposal ? null : tx`now()`}
+        ${agent?.id ?? null}, ${isProposal}, ${rule !== undefined},
+        now() + ${asked.expiresInMinutes ?? PROPOSED_MINUTES}::int * interval '1 minute',
+        ${decidedBy}, ${state === "proposed" ? null : tx`now()`}
       from (select id from bases where id = ${base.id} and state <> 'deleting' for key share) as b
       where (select count(*) from change_sets where base_id = b.id and ended_at is null
         and (state <> 'proposed' or expires_at > now())) < ${MOST_OPEN}
@@ -131,24 +136,40 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
       from unnest(${column("id")}::text[], ${column("position")}::int[], ${column("operation")}::text[],
         ${column("table")}::text[], ${column("record")}::text[], ${column("cells")}::text[],
         ${column("expected")}::text[]) as i (id, position, operation, table_ref, record_id, cells, expected)`;
-    const details = { operations: items.length, undoes: asked.undoes, proposal: asked.isProposal ?? false };
+    const details = { operations: items.length, undoes: asked.undoes, proposal: isProposal };
     const change = { accountId: base.accountId, action: "change_set.created", subject: id, details } as const;
     await recordChange(tx, ctx.actor, change);
-    if (!asked.isProposal) await tx`select pg_notify(${CHANGE_SET_CHANNEL}, ${id})`;
+    if (rule) {
+      const approved = { rules: rule.ids.join(", "), allowed_by: rule.createdBy.join(", ") };
+      await recordChange(tx, undefined, { ...change, action: "change_set.approved", details: approved });
+    }
+    if (state === "approved") await tx`select pg_notify(${CHANGE_SET_CHANNEL}, ${id})`;
   });
   return getChangeSet(ctx.db, base.id, id);
 }
 
-/** Counts concurrent proposals of an agent one after the other. @throws BasetideError `conflict` */
-async function requireRoom(tx: TransactionSql, agentId: string): Promise<void> {
-  await tx`select from agents where id = ${agentId} for no key update`;
+/**
+ * Returns the rules that approve a proposal of the agent; without one, there must be room for it. Concurrent proposals of
+ * an agent count one after the other.
+ *
+ * @throws BasetideError `conflict`
+ */
+async function approvalByAgent(
+  tx: TransactionSql,
+  { id, mostProposals }: { id: string; mostProposals: number },
+  baseId: string,
+  operations: ChangeOperation[],
+): Promise<RuleApproval | undefined> {
+  await tx`select from agents where id = ${id} for no key update`;
+  const rule = await approvalByRules(tx, { agentId: id, baseId }, operations);
+  if (rule) return rule;
   const [open] = await tx<{ count: number }[]>`
     select count(*)::int as count from change_sets
-    where agent_id = ${agentId} and state = 'proposed' and expires_at > now()`;
-  if (open!.count < MOST_OF_AGENT) return;
+    where agent_id = ${id} and state = 'proposed' and expires_at > now()`;
+  if (open!.count < mostProposals) return undefined;
   throw new BasetideError(
     "conflict",
-    `${MOST_OF_AGENT} proposals of this agent wait for a decision. Ask a person to approve or reject some`,
+    `${mostProposals} proposals of this agent wait for a decision. Ask a person to approve or reject some`,
   );
 }
 
@@ -186,6 +207,37 @@ export async function getChangeSet(db: Db, baseId: string, id: string): Promise<
     : [];
   if (set) return set;
   throw new BasetideError("not_found", `This base has no change set ${id}`);
+}
+
+/** The proposals for the account's bases: first those that wait, then the newest. */
+export function listProposals(
+  db: Db,
+  accountId: string,
+  { state, limit }: { state?: ChangeSetState | undefined; limit: number },
+): Promise<ChangeSet[]> {
+  const ofState =
+    state === undefined
+      ? db`true`
+      : db`${state} = case when s.state = 'proposed' and s.expires_at <= now() then 'expired' else s.state end`;
+  return selectSets(
+    db,
+    db`s.is_proposal and s.base_id in (select id from bases where account_id = ${accountId}) and ${ofState}`,
+    limit,
+    db`(s.state = 'proposed' and s.expires_at > now()) desc,`,
+  );
+}
+
+/** @throws BasetideError `not_found`, also if it is of another account */
+export async function getProposal(db: Db, accountId: string, id: string): Promise<ChangeSet> {
+  const [set] = isId("change_set", id)
+    ? await selectSets(
+        db,
+        db`s.id = ${id} and s.is_proposal and s.base_id in (select id from bases where account_id = ${accountId})`,
+        1,
+      )
+    : [];
+  if (set) return set;
+  throw new BasetideError("not_found", `There is no proposal ${id}`);
 }
 
 /** Returns a proposal of an agent. @throws BasetideError `not_found`, also if it is another one's */
@@ -226,12 +278,19 @@ export async function listChangeItems(
 export const decisions = ["approve", "reject", "cancel"] as const;
 export type Decision = (typeof decisions)[number];
 
+interface DecisionOptions {
+  only?: readonly number[] | undefined;
+  expected?: ReadonlyMap<number, CellValues> | undefined;
+  reason?: string | undefined;
+}
+
 const decided = { approve: "approved", reject: "rejected", cancel: "canceled" } as const;
 
 /**
  * Approves or rejects a proposal, or cancels a set: what was not sent is not applied.
  *
  * @param options.only of an approval: the positions of the operations that it is for
+ * @param options.expected of an approval: by position, what records that changed since must have instead
  * @param options.reason of a rejection, for the author
  * @throws BasetideError `not_found`; `conflict` if its state does not allow it
  */
@@ -240,7 +299,7 @@ export async function decideChangeSet(
   base: Base,
   id: string,
   decision: Decision,
-  { only, reason = "" }: { only?: readonly number[] | undefined; reason?: string | undefined } = {},
+  { only, expected, reason = "" }: DecisionOptions = {},
 ): Promise<ChangeSet> {
   await getChangeSet(ctx.db, base.id, id);
   const told = cleanText(reason).trim();
@@ -264,6 +323,14 @@ export async function decideChangeSet(
       await tx`
         update change_items set state = 'not_applied'
         where set_id = ${id} and state = 'waiting' and position <> all (${[...((state === "approved" && only) || [])]}::int[])`;
+    for (const [position, cells] of (state === "approved" && expected) || []) {
+      const [item] = await tx<{ id: string }[]>`
+        select id from change_items where set_id = ${id} and position = ${position}`;
+      if (item)
+        await tx`
+          update change_items set encrypted_expected = ${encryptCells(ctx.secrets, cells, "expected", item.id)}
+          where id = ${item.id}`;
+    }
     // What was sent before it was canceled still gets its result, and then the set ends.
     await tx`
       update change_sets set state = ${state}, decided_by = ${ctx.actor?.name ?? null}, decided_at = now(), reason = ${told},
@@ -279,13 +346,19 @@ export async function decideChangeSet(
 
 const isUnderWay = (state: ChangeSetState) => state === "approved" || state === "running";
 
-function selectSets(db: Db, where: ReturnType<Db>, limit: number): Promise<ChangeSet[]> {
+function selectSets(
+  db: Db,
+  where: ReturnType<Db>,
+  limit: number,
+  first: ReturnType<Db> = db``,
+): Promise<ChangeSet[]> {
   return db<ChangeSet[]>`
     select s.id, s.base_id as "baseId", s.created_by as "createdBy", s.note, s.typecast, s.undoes,
       case when s.state = 'proposed' and s.expires_at <= now() then 'expired' else s.state end as state,
-      s.created_at as "createdAt", s.expires_at as "expiresAt", s.agent_id as "agentId", s.reason, s.decided_by as "decidedBy",
+      s.created_at as "createdAt", s.expires_at as "expiresAt", s.agent_id as "agentId",
+      s.is_proposal as "isProposal", s.reason, s.decided_by as "decidedBy",
       s.decided_at as "decidedAt", s.ended_at as "endedAt", s.problem,
       (select coalesce(jsonb_object_agg(c.state, c.count), '{}') from (
         select i.state, count(*) from change_items as i where i.set_id = s.id group by i.state) as c) as counts
-    from change_sets as s where ${where} order by s.created_at desc, s.id limit ${limit}`;
+    from change_sets as s where ${where} order by ${first} s.created_at desc, s.id limit ${limit}`;
 }

@@ -11,10 +11,12 @@ export {
   decideChangeSet,
   decisions,
   getChangeSet,
+  getProposal,
   type ItemState,
   itemStates,
   listChangeItems,
   listChangeSets,
+  listProposals,
   proposalOf,
 } from "./change-sets";
 export {

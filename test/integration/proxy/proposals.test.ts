@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { type RunningConsole, startConsole } from "../../../apps/console/start";
 import { createToken } from "../../../core/control/accounts";
-import { createAgent } from "../../../core/control/agents";
+import { type Agent, createAgent, setAgentRules, updateAgent } from "../../../core/control/agents";
 import { type Base, getBase, updateSettings } from "../../../core/control/bases";
 import { getChangeSet, undoChangeSet } from "../../../core/control/change-sets";
 import { agentClient } from "../../support/agent-client";
@@ -87,6 +87,16 @@ async function apiOf(base: Base) {
   return (set: string, decision: string, body?: unknown) =>
     call("POST", `${path}/${set}/${decision}`, { token, ...(body === undefined ? {} : { body }) });
 }
+
+/** The account's owner, by the API of proposals. */
+async function ownerOf(base: Base) {
+  const token = await createToken(stack.ctx.db, base.accountId, "owner");
+  const call = caller(consoleApp(stack.managed, authByHeader()));
+  return (method: string, path: string, body?: unknown) =>
+    call(method, `/api/v1/${path}`, { token, ...(body === undefined ? {} : { body }) });
+}
+
+const as = () => ({ ...stack.managed, actor: ACTOR });
 
 const ended = (base: Base, id: string) =>
   until(async () => (await getChangeSet(stack.ctx.db, base.id, id)).endedAt !== null, {
@@ -217,4 +227,137 @@ test("a client that obeys every cell it reads ends with nothing but a proposal",
   expect(at.statuses()).toHaveLength(orders.length);
   const sets = await stack.ctx.db`select state from change_sets where base_id = ${at.base.id}`;
   expect(sets).toEqual([{ state: "proposed" }]);
+});
+
+test("an approver takes a record that has changed since, as it was seen and not otherwise", async () => {
+  const at = await scene(["one", "two"]);
+  const [one, two] = at.ids as [string, string];
+  const { id } = (await at.propose([done(one), done(two)])).data;
+  const set = (status: string | null) =>
+    stack.sandbox.control.updateRecords(at.sourceBaseId, at.tableId, [
+      { id: two, fields: { Status: status } },
+    ]);
+  set(null);
+  const call = await ownerOf(at.base);
+  const first = await call("GET", `proposals/${id}`);
+  expect(first.body.operations).toMatchObject([
+    { position: 0, is_stale: false, cells: [{ field: "Status", now: "Open", proposed: "Done" }] },
+    { position: 1, is_stale: true, title: "two", cells: [{ field: "Status", now: null, was: "Open" }] },
+  ]);
+  set("Done");
+  const again = await call("POST", `proposals/${id}/approve`, { seen: first.body.seen });
+  expect([again.status, again.body.error.message]).toEqual([409, expect.stringContaining("changed again")]);
+  set(null);
+  const taken = await call("POST", `proposals/${id}/approve`, { operations: [1], seen: first.body.seen });
+  expect(taken.status).toBe(200);
+  await ended(at.base, id);
+  const states = (await at.client.call("get_proposal", { id })).data.operations;
+  expect(states.map(({ state }: { state: string }) => state)).toEqual(["not_applied", "applied"]);
+  expect(at.statuses()).toEqual(["Open", "Done"]);
+  const undone = await call("POST", `proposals/${id}/undo`);
+  expect(undone.status).toBe(201);
+  await ended(at.base, undone.body.id);
+  expect(at.statuses()).toEqual(["Open", undefined]);
+});
+
+test("proposals of the account are listed, those that wait first; another account finds none", async () => {
+  const at = await scene(["one"]);
+  const { id } = (await at.propose([done(at.ids[0]!)])).data;
+  const later = (await at.propose([done(at.ids[0]!)])).data.id;
+  const call = await ownerOf(at.base);
+  await call("POST", `proposals/${later}/reject`, { reason: "no" });
+  const listed = (await call("GET", "proposals")).body.filter(
+    (one: { base_id: string }) => one.base_id === at.base.id,
+  );
+  expect(listed.map((one: { id: string }) => one.id)).toEqual([id, later]);
+  const waiting = (await call("GET", "proposals?state=proposed")).body.map((one: { id: string }) => one.id);
+  expect(waiting).toContain(id);
+  expect(waiting).not.toContain(later);
+});
+
+test("a rule approves updates of its fields alone, up to its number in an hour, and a person the rest", async () => {
+  const at = await scene(["one", "two", "three"]);
+  const [one, two, three] = at.ids as [string, string, string];
+  const rule = { baseId: at.base.id, table: "tasks", fields: ["status"], updatesPerHour: 2 };
+  await setAgentRules(as(), at.agent, [rule]);
+  const named = { operation: "update", table: "tasks", record: one, fields: { name: "x", status: "Done" } };
+  for (const operations of [
+    [named],
+    [done(one), { operation: "delete", table: "tasks", record: two }],
+    [{ operation: "create", table: "tasks", fields: { status: "Open" } }],
+    [done(one), done(two), done(three)],
+  ]) {
+    const { data } = await at.propose(operations);
+    expect([operations.length, data.state]).toEqual([operations.length, "proposed"]);
+  }
+  const both = await Promise.all([
+    at.propose([done(one)]),
+    at.propose([done(two)]),
+    at.propose([done(three)]),
+  ]);
+  expect(both.map(({ data }) => data.state).sort()).toEqual(["approved", "approved", "proposed"]);
+  for (const { data } of both) if (data.state === "approved") await ended(at.base, data.id);
+  expect(at.statuses().filter((status) => status === "Done")).toHaveLength(2);
+  const entries = await stack.ctx.db<{ actor: string; details: { allowed_by: string } }[]>`
+    select actor, details from audit_log
+    where account_id = ${at.base.accountId} and action = 'change_set.approved' and details ? 'rules'
+      and subject = any (${both.map(({ data }) => data.id)})`;
+  expect(entries).toHaveLength(2);
+  expect(entries[0]!.details.allowed_by).toBe(ACTOR.name);
+});
+
+test("a rule names what the agent may read and write, and only an owner makes one", async () => {
+  const at = await scene(["one"]);
+  const rule = { baseId: at.base.id, table: "tasks", fields: ["status"], updatesPerHour: 20 };
+  const set = (asked: object) => setAgentRules(as(), at.agent, [{ ...rule, ...asked }]);
+  for (const wrong of [
+    { table: "nothing" },
+    { fields: ["contact"] },
+    { fields: ["loud"] },
+    { fields: ["nothing"] },
+  ])
+    await expect(set(wrong)).rejects.toMatchObject({ code: "invalid_request" });
+  await expect(setAgentRules(as(), at.agent, [rule, rule])).rejects.toMatchObject({
+    code: "invalid_request",
+  });
+  const { db } = stack.ctx;
+  await db`insert into users (id, name, email, email_verified) values ('usr_editor', 'E', 'editor@example.org', true)`;
+  await db`insert into account_members (account_id, user_id, role) values (${at.base.accountId}, 'usr_editor', 'editor')`;
+  const scopes = ["read", "write", "credentials"] as const;
+  const actor = { kind: "user", name: "editor@example.org" } as const;
+  const token = await createToken(db, at.base.accountId, "editor", { actor, scopes, userId: "usr_editor" });
+  const call = caller(consoleApp(stack.managed, authByHeader()));
+  const body = { rules: [{ base_id: at.base.id, table: "tasks", fields: ["status"], updates_per_hour: 20 }] };
+  expect((await call("PUT", `/api/v1/agents/${at.agent.id}/rules`, { token, body })).status).toBe(403);
+  const changed = await call("PATCH", `/api/v1/agents/${at.agent.id}`, {
+    token,
+    body: { may_propose: true },
+  });
+  expect([changed.status, changed.body.rules]).toEqual([200, []]);
+  const owner = await ownerOf(at.base);
+  const made = await owner("PUT", `agents/${at.agent.id}/rules`, body);
+  expect(made.body.rules).toMatchObject([{ table: at.tableId, updates_per_hour: 20 }]);
+});
+
+test("an agent that is changed reads and proposes what it may from the next call on, within its limits", async () => {
+  const at = await scene(["one"]);
+  const change = async (asked: Parameters<typeof updateAgent>[2], from: Agent = at.agent) =>
+    updateAgent(as(), from, asked);
+  const read = (sql: string) => at.client.call("query", { sql });
+  expect((await read("select contact from tasks")).isError).toBe(true);
+  await change({ bases: [{ baseId: at.base.id, hasPrivate: true }] });
+  expect((await read("select contact from tasks")).isError).toBe(false);
+  await change({ bases: [{ baseId: at.base.id, hidden: ["tasks.status"] }] });
+  expect((await read("select contact from tasks")).text).toMatch(/^query_failed: 42501/);
+  expect((await read("select status from tasks")).text).toMatch(/^query_failed: 42501/);
+  await change({ bases: [{ baseId: at.base.id }], limits: { operations: 1, proposals: 1 } });
+  expect((await at.propose([done(at.ids[0]!), done(at.ids[0]!)])).text).toContain("at most 1 operations");
+  expect((await at.propose([done(at.ids[0]!)])).data.state).toBe("proposed");
+  expect((await at.propose([done(at.ids[0]!)])).text).toMatch(/^conflict: 1 proposals of this agent wait/);
+  await expect(change({ limits: { calls: 100_000 } })).rejects.toMatchObject({ code: "invalid_request" });
+  await change({ mayPropose: false });
+  await expect(at.propose([done(at.ids[0]!)])).rejects.toThrow();
+  await change({ limits: { calls: 1 } });
+  const calls = await Promise.all([read("select 1"), read("select 1")]);
+  expect(calls.map(({ text }) => text).join()).toContain("rate_limited: Over 1 calls a minute");
 });

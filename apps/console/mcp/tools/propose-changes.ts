@@ -4,14 +4,17 @@
  * What the records have now is stored with the proposal: an operation on a record that changed since is refused.
  */
 import { z } from "zod";
+import { highestLimits } from "../../../../core/control/agents";
 import type { Base } from "../../../../core/control/bases";
 import {
   type CellValues,
   type ChangeOperation,
   COMPUTED_TYPES,
+  changeSetStates,
   createChangeSet,
   readRecordsNow,
 } from "../../../../core/control/change-sets";
+import { BasetideError } from "../../../../core/errors";
 import { rateLimiterOf } from "../../../../core/limiter";
 import type { ColumnSpec, TableSpec } from "../../../../core/replica";
 import { proxied } from "../../../../core/source";
@@ -21,7 +24,6 @@ import { readableOf } from "../readable";
 import { baseInput, freshnessShape } from "../shapes";
 import { tool } from "../tool";
 
-const MOST_OPERATIONS = 500;
 const MOST_PROBLEMS = 20;
 const MOST_PROBLEM_BYTES = 8000;
 const MINUTES = { least: 10, usual: 24 * 60, most: 7 * 24 * 60 };
@@ -46,7 +48,7 @@ export const proposeChangesTool = tool({
     "Proposes changes of records. Nothing is changed until a person approves it at `review_url`: give the person that link. Then get_proposal has the result of each operation. A record that changes in between is left as it is.",
   input: z.object({
     base: baseInput,
-    operations: z.array(operation).min(1).max(MOST_OPERATIONS),
+    operations: z.array(operation).min(1).max(highestLimits.operations),
     note: z.string().min(1).max(1000).describe("What it is for, for the person who decides"),
     expires_in_minutes: z
       .number()
@@ -59,6 +61,10 @@ export const proposeChangesTool = tool({
   output: z.object({
     ...freshnessShape,
     id: z.string().nullable().describe("Null: there are problems, and nothing was proposed"),
+    state: z
+      .enum(changeSetStates)
+      .optional()
+      .describe("approved: a rule of the agent allows it, and it is being made"),
     summary: z.array(z.string()),
     problems: z.array(z.object({ operation: z.number(), problem: z.string() })),
     review_url: z.string().nullable(),
@@ -67,6 +73,9 @@ export const proposeChangesTool = tool({
   isReadOnly: false,
   scope: "agent:propose",
   async run(call, { base: named, operations, note, expires_in_minutes: minutes = MINUTES.usual }) {
+    const most = call.agent.limits.operations;
+    if (operations.length > most)
+      throw new BasetideError("invalid_request", `A proposal of this agent has at most ${most} operations`);
     const base = await baseOf(call, named);
     const facts = freshness(base);
     const { tables } = await readableOf(call, base);
@@ -88,7 +97,7 @@ export const proposeChangesTool = tool({
       operations: complete,
       note,
       isProposal: true,
-      agentId: agent.id,
+      agent: { id: agent.id, mostProposals: agent.limits.proposals },
       expiresInMinutes: minutes,
     });
     const review = new URL(`/bases/${base.id}/changes/${set.id}`, ctx.config.consoleUrl).toString();
@@ -96,12 +105,16 @@ export const proposeChangesTool = tool({
       data: {
         ...facts,
         id: set.id,
+        state: set.state,
         summary,
         problems: [],
         review_url: review,
-        expires_at: set.expiresAt.toISOString(),
+        expires_at: set.state === "proposed" ? set.expiresAt.toISOString() : null,
       },
-      head: `Proposed as ${set.id}. A person decides at ${review} until ${set.expiresAt.toISOString()}. ${freshnessLine(facts)}`,
+      head:
+        set.state !== "proposed"
+          ? `Approved as ${set.id} by a rule, and being made: see get_proposal. ${freshnessLine(facts)}`
+          : `Proposed as ${set.id}. A person decides at ${review} until ${set.expiresAt.toISOString()}. ${freshnessLine(facts)}`,
       text: summary.join("\n"),
     };
   },
