@@ -29,6 +29,7 @@ export const idPrefixes = {
   change_set: "chs",
   change_item: "chi",
   agent: "agt",
+  agent_rule: "agr",
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

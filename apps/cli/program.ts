@@ -1,12 +1,15 @@
 /** All commands of the customers' command line. */
 import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
+import { addAgentCommands } from "./agent-commands";
 import { addBasesCommand } from "./base-commands";
 import { addCompletionCommand } from "./completion";
 import { addContractCommands } from "./contract/commands";
 import { CliError, EXIT, failureText } from "./failure";
 import { addLogCommands } from "./log-commands";
 import { addLoginCommands } from "./login-commands";
+import { addMcpCommand } from "./mcp-command";
+import { addProposalCommands } from "./proposal-commands";
 import { addSqlCommands } from "./sql-commands";
 import { addSqlUserCommands } from "./sql-user-commands";
 import { addTypesCommand } from "./types-command";
@@ -23,6 +26,9 @@ function cliProgram(): Command {
   addSqlCommands(program);
   addSqlUserCommands(program);
   addLogCommands(program);
+  addAgentCommands(program);
+  addProposalCommands(program);
+  addMcpCommand(program);
   addTypesCommand(program);
   addContractCommands(program);
   addCompletionCommand(program);

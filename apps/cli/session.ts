@@ -35,6 +35,11 @@ export function saveLogin(login: Login): string {
   return path;
 }
 
+/** The console's address, for what needs no login. @throws CliError `usage`, `config_invalid` */
+export function currentUrl(): string {
+  return checkedUrl(process.env.BASETIDE_URL || storedLogin()?.url || DEFAULT_URL);
+}
+
 /** @returns false if there was none */
 export function removeLogin(): boolean {
   const path = configPath();

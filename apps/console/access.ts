@@ -28,6 +28,9 @@ const pageRules: Rule[] = [
   // Members may leave; the route itself allows only the owner to remove others.
   ["ANY", /^\/account\/members\/:id\/remove$/, "own"],
   ["POST", /^\/account\/(members|invitations)(\/.*)?$/, "members"],
+  // What an agent changes without a person is the owner's decision.
+  ["POST", /^\/account\/agents\/:id\/rules$/, "members"],
+  ["ANY", /^\/account\/agents\/:id\/token$/, "credentials"],
   // The operator's pages have a check of their own.
   ["ANY", /^\/operator(\/.*)?$/, "own"],
   ["ANY", /^\/bases\/:id\/(connect|ready|sql-users)(\/.*)?$/, "credentials"],
@@ -41,6 +44,7 @@ const pageRules: Rule[] = [
 ];
 
 const apiRules: Rule[] = [
+  ["POST", /^\/api\/v1\/agents\/:id\/rules$/, "members"],
   ["ANY", /^\/api\/v1\/(bases\/:id\/(credentials|sql-users)|agents)(\/.*)?$/, "credentials"],
   ["POST", /^\/api\/v1\/members\/.*$/, "members"],
 ];
@@ -72,6 +76,7 @@ export function routeOf(path: string): string {
   return path
     .replace(/[?#].*$/s, "")
     .replace(/^\/bases\/[^/]+/, "/bases/:id")
+    .replace(/^(\/account\/agents)\/[^/]+/, "$1/:id")
     .replace(/^(\/account\/members)\/[^/]+\/remove$/, "$1/:id/remove");
 }
 

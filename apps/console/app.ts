@@ -18,11 +18,12 @@ import { ApiDescription, type ApiRoute, openApiRoute } from "./openapi";
 import { answerPageError, isForPerson } from "./page-error";
 import { goTo } from "./page-kit";
 import { apiOf } from "./resource-kit/api-routes";
+import { agentsResource } from "./resources/agents";
 import { alertsResource } from "./resources/alerts";
 import { changeSetsResource } from "./resources/change-sets";
+import { proposalsResource } from "./resources/proposals";
 import { requestsResource } from "./resources/requests";
 import { workspacesResource } from "./resources/workspaces";
-import { agentRoutes } from "./routes/agents";
 import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
@@ -83,7 +84,8 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(analystRoutes(ctx))
     .use(credentialRoutes(ctx))
     .use(sqlUserRoutes(ctx))
-    .use(agentRoutes(ctx))
+    .use(apiOf(pagesCtx, agentsResource))
+    .use(apiOf(pagesCtx, proposalsResource))
     .use(apiOf(pagesCtx, requestsResource))
     .use(webhookRoutes(ctx))
     .use(attachmentRoutes(ctx, attachmentUrls))

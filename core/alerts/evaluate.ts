@@ -11,7 +11,7 @@ import { jsonParameter } from "../postgres";
 import { composeMessages } from "./compose";
 import type { AlertFacts, AlertKind } from "./kinds";
 import { addNotices, addStandingNotices } from "./notices";
-import { seenBases, seenBudgets, seenChanges } from "./observe";
+import { seenBases, seenBudgets, seenChanges, seenProposals } from "./observe";
 import { due, stepBudget, stepHealth, UNSEEN } from "./rules";
 import {
   changedHealth,
@@ -70,6 +70,7 @@ export async function evaluate(
     await observeBases(ctx, states, now, observation);
     await observeBudgets(ctx, states, now, observation);
     await observeSchemaChanges(tx, now, observation);
+    await observeProposals(tx, now, observation);
     await saveStates(tx, observation.changes);
     await savePeriods(tx, observation.periods, now);
     const ids = await insertAlerts(tx, observation.alerts, now);
@@ -136,6 +137,17 @@ async function observeSchemaChanges(tx: TransactionSql, now: Date, observation: 
     }
     await tx`
       update alert_states set cursor = ${lastId}, reported_at = ${now} where base_id = ${baseId} and kind = 'schema_changed'`;
+  }
+}
+
+async function observeProposals(tx: TransactionSql, now: Date, observation: Observation): Promise<void> {
+  for (const { baseId, accountId, reportedAt, firstAt, ids, facts } of await seenProposals(tx, now)) {
+    const { isDue, isSettling } = due(firstAt, reportedAt, now);
+    if (isSettling) observation.settling.add(accountId);
+    if (!isDue) continue;
+    const told = { ...facts, reason: "", since: firstAt.toISOString(), times: 1 };
+    observation.alerts.push({ accountId, baseId, kind: "proposal_waiting", facts: told });
+    await tx`update change_sets set announced_at = ${now} where id = any (${ids})`;
   }
 }
 

@@ -78,6 +78,7 @@ const summaries: Record<AlertKind, (count: number) => string> = {
   needs_attention: (count) => `${count} ${count === 1 ? "base needs" : "bases need"} attention`,
   call_budget: (count) => `${count} call ${count === 1 ? "budget runs" : "budgets run"} out`,
   new_table: (count) => `new tables in ${count === 1 ? "1 base" : `${count} bases`}`,
+  proposal_waiting: (count) => `proposals wait in ${count === 1 ? "1 base" : `${count} bases`}`,
   breaking_change: (count) => `breaking schema changes in ${count === 1 ? "1 base" : `${count} bases`}`,
   schema_changed: (count) => `${bases(count)} changed ${count === 1 ? "its" : "their"} schema`,
 };
@@ -105,12 +106,24 @@ function titleOf({ kind, facts }: Alert): string {
       return `${name}: ${budgetTitles[facts.level ?? "forecast"]}`;
     case "new_table":
       return `${name} has new tables in Airtable`;
+    case "proposal_waiting":
+      return facts.changeCount === 1
+        ? `${name}: a proposal waits for a decision`
+        : `${name}: ${facts.changeCount} proposals wait for a decision`;
     case "breaking_change":
       return `${name}: a schema change may break queries`;
     case "schema_changed":
       return `${name} has changed its schema`;
   }
 }
+
+/** What these report is listed one by one. */
+const LISTS: ReadonlySet<AlertKind> = new Set([
+  "new_table",
+  "schema_changed",
+  "breaking_change",
+  "proposal_waiting",
+]);
 
 const budgetTitles: Record<NonNullable<AlertFacts["level"]>, string> = {
   inside: "its calls last",
@@ -122,7 +135,7 @@ const budgetTitles: Record<NonNullable<AlertFacts["level"]>, string> = {
 function detailOf({ kind, facts }: Alert): string {
   const since = `Since ${inUtc(facts.since)}`;
   const reason = oneLine(facts.reason, MAX_REASON_LENGTH);
-  if (kind === "new_table" || kind === "schema_changed" || kind === "breaking_change") {
+  if (LISTS.has(kind)) {
     const { changes = [], changeCount = changes.length } = facts;
     const rest = changeCount - changes.length;
     const named = changes.map((change) => oneLine(change, MAX_REASON_LENGTH)).join("; ");
@@ -159,6 +172,8 @@ function adviceOf({ kind, facts }: Alert): string {
         : "reduce the calls of your apps, or upgrade the plan in Airtable and on the workspace's page.";
     case "new_table":
       return "choose under Copied data on the base's page whether to copy them.";
+    case "proposal_waiting":
+      return "look at what would change, and approve or reject it. Nothing changes before.";
     case "breaking_change":
       return "check whether your queries use a table or column that was dropped, renamed or given another type.";
     case "schema_changed":
@@ -170,7 +185,11 @@ function isAboutKey({ code }: AlertFacts): boolean {
   return code === "source_key_refused" || code === "source_forbidden";
 }
 
-function urlOf({ baseId, workspaceId }: Alert, consoleUrl: string): string {
+function urlOf({ kind, baseId, workspaceId, facts }: Alert, consoleUrl: string): string {
+  if (kind === "proposal_waiting")
+    return facts.proposal === undefined
+      ? `${consoleUrl}/account/proposals`
+      : `${consoleUrl}/bases/${baseId}/changes/${facts.proposal}`;
   return baseId === null
     ? `${consoleUrl}/account/workspaces/${workspaceId}`
     : `${consoleUrl}/bases/${baseId}`;

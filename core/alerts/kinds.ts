@@ -6,6 +6,7 @@ export const alertKinds = [
   "needs_attention",
   "call_budget",
   "new_table",
+  "proposal_waiting",
   "breaking_change",
   "schema_changed",
 ] as const;
@@ -39,6 +40,11 @@ export const alertKindLabels: Record<AlertKind, { label: string; short: string; 
     short: "new tables",
     hint: "A table was created in Airtable, and the base asks before it copies new tables.",
   },
+  proposal_waiting: {
+    label: "A proposal waits for a decision",
+    short: "proposals",
+    hint: "An agent proposes changes of records, which a member approves or rejects.",
+  },
   breaking_change: {
     label: "A schema change breaks queries",
     short: "breaking changes",
@@ -57,6 +63,7 @@ export const usualKinds: AlertKind[] = [
   "needs_attention",
   "call_budget",
   "new_table",
+  "proposal_waiting",
   "breaking_change",
 ];
 
@@ -80,9 +87,11 @@ export interface AlertFacts {
   level?: BudgetLevel;
   /** call_budget: when the next month's calls begin to count, ISO 8601. */
   endsAt?: string;
-  /** new_table, breaking_change, schema_changed: the first changes as text, and the number of all. */
+  /** new_table, breaking_change, schema_changed, proposal_waiting: the first as text, and the number of all. */
   changes?: string[];
   changeCount?: number;
+  /** proposal_waiting: the id of the only one. */
+  proposal?: string;
 }
 
 /** From best to worst. */

@@ -98,6 +98,37 @@ interface SeenChanges {
   alerts: { kind: ChangeAlert; facts: ChangeFacts }[];
 }
 
+interface SeenProposals {
+  baseId: string;
+  accountId: string;
+  reportedAt: Date | null;
+  firstAt: Date;
+  ids: string[];
+  facts: Pick<AlertFacts, "name" | "changes" | "changeCount" | "proposal">;
+}
+
+/** Reads proposals that wait and were not announced. Each is announced once: `announced_at` is set with the alert. */
+export async function seenProposals(tx: TransactionSql, now: Date): Promise<SeenProposals[]> {
+  const rows = await tx<
+    (Omit<SeenProposals, "facts"> & { name: string; proposals: { by: string | null; note: string }[] })[]
+  >`
+    select s.base_id as "baseId", b.account_id as "accountId", coalesce(nullif(b.name, ''), b.source_base_id) as name,
+      (select max(announced_at) from change_sets where base_id = s.base_id and is_proposal) as "reportedAt",
+      min(s.created_at) as "firstAt", array_agg(s.id order by s.created_at, s.id) as ids,
+      jsonb_agg(jsonb_build_object('by', s.created_by, 'note', s.note) order by s.created_at, s.id) as proposals
+    from change_sets as s join bases as b on b.id = s.base_id
+    where s.is_proposal and s.state = 'proposed' and s.announced_at is null and s.expires_at > ${now}
+    group by s.base_id, b.account_id, b.name, b.source_base_id`;
+  return rows.map(({ name, proposals, ...rest }) => {
+    const changes = proposals
+      .slice(0, MAX_CHANGES)
+      .map(({ by, note }) => `${by ?? "Basetide"}: ${note || "without a note"}`);
+    const { ids } = rest;
+    const only = ids.length === 1 ? { proposal: ids[0]! } : {};
+    return { ...rest, facts: { name, changes, changeCount: ids.length, ...only } };
+  });
+}
+
 type ChangeAlert = Extract<AlertKind, "new_table" | "breaking_change" | "schema_changed">;
 type ChangeFacts = Pick<AlertFacts, "name" | "changes" | "changeCount">;
 

@@ -19,15 +19,20 @@ export class RateWindow {
     this.#windowMs = windowMs;
   }
 
-  /** Counts one more. @returns 0, or, if the maximum is exceeded, the ms until the window ends */
-  take(key: string, now: number = performance.now()): number {
+  /**
+   * Counts one more.
+   *
+   * @param most of this key
+   * @returns 0, or, if the maximum is exceeded, the ms until the window ends
+   */
+  take(key: string, now: number = performance.now(), most = this.#most): number {
     if (now >= this.#endsAt) {
       this.#counts = new LruMap(MAX_KEYS);
       this.#endsAt = now + this.#windowMs;
     }
     const count = (this.#counts.get(key) ?? 0) + 1;
     this.#counts.set(key, count);
-    return count <= this.#most ? 0 : Math.ceil(this.#endsAt - now);
+    return count <= most ? 0 : Math.ceil(this.#endsAt - now);
   }
 
   /** Returns what `take` would return, without counting. */

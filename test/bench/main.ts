@@ -5,6 +5,7 @@
 const [name] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   additive: () => import("./additive"),
+  agents: () => import("./agents"),
   aliases: () => import("./aliases"),
   coalesce: () => import("./coalesce"),
   connections: () => import("./connections"),

@@ -71,6 +71,8 @@ export async function accountScene(
   await db`insert into agents (id, account_id, name, may_propose, created_by)
     values ('agt_scene', ${accountId}, 'Claude', true, ${email})`;
   await db`insert into agent_bases (agent_id, base_id, tables) values ('agt_scene', ${one.id}, '{tblA}')`;
+  await db`insert into agent_rules (id, agent_id, base_id, table_id, fields, updates_per_hour, created_by)
+    values ('agr_scene', 'agt_scene', ${one.id}, 'tblA', '{fldA}', 20, ${email})`;
   await db`insert into agent_calls (agent_id, base_id, tool, ms) values ('agt_scene', ${one.id}, 'query', 3)`;
   await db`insert into query_history (id, account_id, user_id, base_id, sql, ms, rows)
     values ('pqr_scene', ${accountId}, ${memberId}, ${one.id}, 'select 2', 3, 1)`;

@@ -10,6 +10,7 @@ export interface PageIds {
   table: string;
   record: string;
   token: string;
+  agent: string;
   sqlUser: string;
   webhook: string;
   workspace: string;
@@ -37,6 +38,7 @@ const PUBLIC: Record<string, Address> = {
   "/": "/",
   "/docs": "/docs",
   "/llms.txt": "/llms.txt",
+  "/skills/basetide/SKILL.md": "/skills/basetide/SKILL.md",
   "/docs/search": "/docs/search?q=webhook",
   "/docs/api": "/docs/api",
   "/docs/files/*": "/docs/files/monitoring",
@@ -59,6 +61,11 @@ const ACCOUNT: Record<string, Address> = {
   "/account/members/:id/remove": ({ member }) => `/account/members/${member}/remove`,
   "/account/tokens": "/account/tokens",
   "/account/tokens/:id/revoke": ({ token }) => `/account/tokens/${token}/revoke`,
+  "/account/agents": "/account/agents",
+  "/account/agents/:id": ({ agent }) => `/account/agents/${agent}`,
+  "/account/agents/:id/token": ({ agent }) => `/account/agents/${agent}/token`,
+  "/account/agents/:id/revoke": ({ agent }) => `/account/agents/${agent}/revoke`,
+  "/account/proposals": "/account/proposals",
   "/account/status": "/account/status",
   "/account/activity": "/account/activity",
   "/account/alerts": "/account/alerts",

@@ -6,6 +6,7 @@
 import { startConsole } from "../../apps/console/start";
 import { createWebhook } from "../../core/alerts";
 import { type CurrentUser, createToken, makeResetLink } from "../../core/control/accounts";
+import { createAgent } from "../../core/control/agents";
 import { type Base, getBase, recordRun, updateSettings } from "../../core/control/bases";
 import { createWorkspace } from "../../core/control/budgets";
 import { createChangeSet } from "../../core/control/change-sets";
@@ -159,6 +160,8 @@ async function addEverything(fleet: Fleet, base: Base, unconnected: string): Pro
   const database = await getDatabase(db, base.database.id);
   const sqlUser = await createSqlUser({ ...ctx, actor }, database, "Metabase");
   await updateSettings(ctx, base, { changeSets: true });
+  const asked = { name: "Claude", mayPropose: true, bases: [{ baseId: base.id }] };
+  const { agent } = await createAgent({ ...ctx, actor }, base.accountId, asked);
   const changeSet = await createChangeSet({ ...ctx, actor }, await getBase(db, base.id), {
     isProposal: true,
     note: "Raise prices",
@@ -179,6 +182,7 @@ async function addEverything(fleet: Fleet, base: Base, unconnected: string): Pro
     table: "products_0",
     record: row!.id,
     token: token!.id,
+    agent: agent.id,
     sqlUser: sqlUser.id,
     webhook: webhook.id,
     workspace: workspace.id,

@@ -51,7 +51,7 @@ async function takePictures(folder: string, scene: ConsoleScene): Promise<void> 
 }
 
 function isWanted({ path, route, isFragment }: PageVisit): boolean {
-  const isText = isFragment || route === "/llms.txt";
+  const isText = isFragment || route === "/llms.txt" || route.startsWith("/skills/");
   return !isText && path.includes(ONLY) && (HAS_DOCS || !/^\/docs\/./.test(path));
 }
 

@@ -5,7 +5,7 @@ import { can, isInScope, type Permission, roles, scopes } from "../../core/contr
 import { publicConsole } from "../support/api-description";
 
 const PUBLIC =
-  /^\/(docs|docs\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|auth\/.*|sign-out|signup|verify-email|forgot-password|reset-password|hooks\/.*)?$/;
+  /^\/(docs|docs\/.*|skills\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|auth\/.*|sign-out|signup|verify-email|forgot-password|reset-password|hooks\/.*)?$/;
 
 const needed = publicConsole.routes
   .filter(
@@ -52,6 +52,7 @@ test("passwords of databases need `credentials`, and people need `members`", () 
     "GET /api/v1/agents",
     "POST /api/v1/agents",
     "GET /api/v1/agents/:id",
+    "PATCH /api/v1/agents/:id",
     "GET /api/v1/agents/:id/calls",
     "POST /api/v1/agents/:id/token",
     "DELETE /api/v1/agents/:id",
@@ -69,9 +70,11 @@ test("passwords of databases need `credentials`, and people need `members`", () 
   expect(routesWith("members").sort()).toEqual([
     "DELETE /api/v1/members/:id",
     "PATCH /api/v1/members/:id",
+    "POST /account/agents/:id/rules",
     "POST /account/invitations/:id/withdraw",
     "POST /account/members",
     "POST /account/members/:id/role",
+    "PUT /api/v1/agents/:id/rules",
   ]);
 });
 

@@ -48,7 +48,7 @@ function pageOf(id: string, { kind, baseId }: AuditSubject): string | undefined 
   if (kind === "database") return baseId === null ? undefined : `/bases/${baseId}/connect`;
   if (kind === "sql_user") return baseId === null ? undefined : `/bases/${baseId}/connect?user=${id}`;
   if (kind === "workspace") return `/account/workspaces/${id}`;
-  if (kind === "agent") return undefined;
+  if (kind === "agent") return `/account/agents/${id}`;
   if (kind === "webhook") return `/account/alerts/webhooks/${id}`;
   return kind === "token" ? "/account/tokens" : "/account/members";
 }

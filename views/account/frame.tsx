@@ -7,6 +7,11 @@ const TEAM = [
   { href: "/account/activity", text: "Activity" },
 ];
 
+const AGENTS = [
+  { href: "/account/agents", text: "Agents" },
+  { href: "/account/proposals", text: "Proposals" },
+];
+
 /** The head of each page, by its path. */
 const pages = {
   "/account": { title: "Settings", lead: "Your password and the browsers you are signed in with." },
@@ -17,6 +22,8 @@ const pages = {
   },
   "/account/alerts": { title: "Alerts", lead: "Messages when a base needs you." },
   "/account/tokens": { title: "API", lead: "Tokens for the management API." },
+  "/account/agents": { title: "Agents", lead: "AI clients that read your bases and propose changes." },
+  "/account/proposals": { title: "Agents", lead: "Changes that wait for a decision." },
   "/account/status": { title: "Status page", lead: "A public page for those who rely on your data." },
   "/account/activity": { title: "Team", lead: "Changes to this account, and who made them." },
 } as const;
@@ -32,6 +39,7 @@ export function AccountFrame(props: {
   return (
     <>
       <PageHead title={title} lead={lead} actions={props.actions} />
+      {title === "Agents" ? <Tabs label="Agents" current={tab} tabs={AGENTS} /> : null}
       {title === "Team" ? <Tabs label="Team" current={tab} tabs={TEAM} /> : null}
       {props.children}
     </>

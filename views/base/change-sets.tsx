@@ -7,11 +7,12 @@ import type {
   Decision,
   ItemState,
 } from "../../core/control/change-sets";
-import { Badge, Button, ButtonLink, Card, Empty, Form, type Tone } from "../components";
+import { Badge, Button, ButtonLink, Card, Empty, ErrorNote, Form, type Tone } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { recordPath } from "../data/paths";
 import { counted, inDigits } from "../format";
+import { Proposal, type Review } from "./proposal";
 
 const setWords: Record<ChangeSetState, [word: string, tone: Tone]> = {
   proposed: ["Waits for approval", "yellow"],
@@ -72,7 +73,7 @@ export function ChangeSetsPage({ base, sets, now }: { base: Base; sets: ChangeSe
               <td>
                 <SetState state={set.state} />
               </td>
-              <td class="number">{inDigits(total(set))}</td>
+              <td class="number">{inDigits(operationsOf(set))}</td>
               <td class="number">{inDigits(set.counts.applied ?? 0)}</td>
               <td class="wrap">{set.createdBy ?? "–"}</td>
               <td class="nowrap">
@@ -110,10 +111,16 @@ interface OneProps {
   items: ChangeItem[];
   /** Position of the first operation of the next page. */
   next: number | null;
+  /** Of a proposal: what it would change now. */
+  review: Review | undefined;
+  /** What is wrong with the decision that was sent. */
+  error: string | undefined;
+  /** All operations are on this page. */
+  isWhole: boolean;
   now: Date;
 }
 
-export function ChangeSetPage({ base, set, items, next, now }: OneProps) {
+export function ChangeSetPage({ base, set, items, next, review, error, isWhole, now }: OneProps) {
   const path = `${changesPath(base)}/${set.id}`;
   return (
     <Card id="change-set" title={set.note || "Change set"} actions={<Decisions path={path} set={set} />}>
@@ -124,8 +131,8 @@ export function ChangeSetPage({ base, set, items, next, now }: OneProps) {
         </a>
       </p>
       <p>
-        <SetState state={set.state} /> {counted(total(set), "operation")} by {set.createdBy ?? "Basetide"},{" "}
-        <Ago at={set.createdAt} now={now} />
+        <SetState state={set.state} /> {counted(operationsOf(set), "operation")} by{" "}
+        {set.createdBy ?? "Basetide"}, <Ago at={set.createdAt} now={now} />
         {set.decidedBy && set.decidedBy !== set.createdBy ? <>, decided by {set.decidedBy}</> : null}.{" "}
         {Object.entries(set.counts)
           .map(([state, count]) => `${itemWords[state as ItemState][0]}: ${inDigits(count)}`)
@@ -137,29 +144,42 @@ export function ChangeSetPage({ base, set, items, next, now }: OneProps) {
         </p>
       ) : null}
       {set.problem ? <p class="muted">It waits: {set.problem}</p> : null}
-      <Table
-        caption="Operations, in their order"
-        head={[{ text: "Operation" }, { text: "Table" }, { text: "Cells" }, { text: "Result" }]}
-      >
-        {items.map((item) => (
-          <tr key={item.position}>
-            <th scope="row" class="nowrap">
-              {operationWords[item.operation]}
-            </th>
-            <td class="wrap">
-              <bdi>{item.table}</bdi> <RecordLink base={base} item={item} />
-            </td>
-            <td class="wrap">
-              <CellChanges item={item} />
-            </td>
-            <td class="wrap">
-              <ItemResult {...item} />
-            </td>
-          </tr>
-        ))}
-      </Table>
+      {set.reason ? <p>Reason: {set.reason}</p> : null}
+      {error && !review ? <ErrorNote>{error}</ErrorNote> : null}
+      {set.isProposal && set.agentId ? (
+        <p class="muted">
+          Proposed by <a href={`/account/agents/${set.agentId}`}>the agent {set.createdBy}</a>.
+        </p>
+      ) : null}
+      {review ? <Proposal {...{ path, set, review, error, isWhole }} /> : <Operations {...{ base, items }} />}
       {next === null ? null : <a href={`${path}?from=${next}`}>Next operations</a>}
     </Card>
+  );
+}
+
+function Operations({ base, items }: Pick<OneProps, "base" | "items">) {
+  return (
+    <Table
+      caption="Operations, in their order"
+      head={[{ text: "Operation" }, { text: "Table" }, { text: "Cells" }, { text: "Result" }]}
+    >
+      {items.map((item) => (
+        <tr key={item.position}>
+          <th scope="row" class="nowrap">
+            {operationWords[item.operation]}
+          </th>
+          <td class="wrap">
+            <bdi>{item.table}</bdi> <RecordLink base={base} item={item} />
+          </td>
+          <td class="wrap">
+            <CellChanges item={item} />
+          </td>
+          <td class="wrap">
+            <ItemResult {...item} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -214,8 +234,9 @@ function textOf(value: unknown): string {
 
 function Decisions({ path, set }: { path: string; set: ChangeSet }) {
   const offered: Record<Decision | "undo", string | false> = {
-    approve: set.state === "proposed" && "Approve",
-    reject: set.state === "proposed" && "Reject",
+    // The review has their buttons.
+    approve: false,
+    reject: false,
     cancel: (set.state === "approved" || set.state === "running") && "Cancel",
     undo: set.endedAt !== null && (set.counts.applied ?? 0) > 0 && "Undo",
   };
@@ -224,7 +245,7 @@ function Decisions({ path, set }: { path: string; set: ChangeSet }) {
       {Object.entries(offered).map(([decision, text]) =>
         text ? (
           <Form key={decision} action={`${path}/${decision}`}>
-            <Button kind={decision === "approve" ? "primary" : "plain"}>{text}</Button>
+            <Button>{text}</Button>
           </Form>
         ) : null,
       )}
@@ -232,9 +253,11 @@ function Decisions({ path, set }: { path: string; set: ChangeSet }) {
   );
 }
 
-function SetState({ state }: { state: ChangeSetState }) {
+export function SetState({ state }: { state: ChangeSetState }) {
   const [word, tone] = setWords[state];
   return <Badge tone={tone}>{word}</Badge>;
 }
 
-const total = ({ counts }: ChangeSet) => Object.values(counts).reduce((sum, count) => sum + count, 0);
+/** How many operations a set has. */
+export const operationsOf = ({ counts }: ChangeSet) =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);

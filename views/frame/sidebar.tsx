@@ -17,6 +17,7 @@ export type NavItem =
   | "usage"
   | "alerts"
   | "members"
+  | "agents"
   | "api"
   | "settings"
   | "help"
@@ -37,6 +38,7 @@ const sections: [NavItem, string, string][] = [
   ["usage", "/account/workspaces", "Usage"],
   ["alerts", "/account/alerts", "Alerts"],
   ["members", "/account/members", "Team"],
+  ["agents", "/account/agents", "Agents"],
   ["api", "/account/tokens", "API"],
   ["settings", "/account", "Settings"],
 ];

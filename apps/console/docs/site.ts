@@ -6,13 +6,16 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { lexer, type Token, type Tokens, walkTokens } from "marked";
+import type { Config } from "../../../core/config";
 import { anchorMaker, plainText } from "../../../views/docs/text";
 import type { DocGroup, DocHeading, DocPage } from "../../../views/docs/types";
+import { MCP_PATH } from "../mcp/path";
 import { contents } from "./contents";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const FOLDER = "docs";
 export const DOCS_PATH = "/docs";
+export const SKILL_PATH = "/skills/basetide/SKILL.md";
 const FILES_PATH = `${DOCS_PATH}/files`;
 
 interface DocSite {
@@ -127,8 +130,19 @@ export function llmsText({ groups }: DocSite, origin: string): string {
     "# Basetide\n",
     "> Live, read-only Postgres copies of Airtable bases, and a proxy for Airtable's API that shows each write in SQL before it answers.\n",
     ...sections,
+    `## Agents\n\n- [Model Context Protocol](${origin}${MCP_PATH}): SQL over the copies, and proposals of changes that a person approves. A token is made by a member under Agents.\n- [Skill](${origin}${SKILL_PATH}): how to use the tools, SQL, proposals and the proxy.\n`,
     `## API\n\n- [OpenAPI](${origin}/openapi): the management API, as JSON.\n`,
   ].join("\n");
+}
+
+let skill: string | undefined;
+
+/** Returns the skill with which an agent learns to use this service. */
+export function skillText({ consoleUrl, proxyUrl }: Pick<Config, "consoleUrl" | "proxyUrl">): string {
+  skill ??= readFileSync(join(import.meta.dirname, "skill.txt"), "utf8");
+  return skill
+    .replaceAll("{CONSOLE_URL}", new URL(consoleUrl).origin)
+    .replaceAll("{PROXY_URL}", proxyUrl.replace(/\/$/, ""));
 }
 
 /** Where a link of `file` leads on the site. */

@@ -66,7 +66,7 @@ export function pagesOf(ctx: ConsoleContext, about: AnyResource) {
     const form = operation.form!;
     const by = callerOf(currentUser);
     const page = operation.isOnOne ? one : all;
-    const { fields } = form;
+    const fields = typeof form.fields === "function" ? await form.fields(ctx, found.target) : form.fields;
     const typed = fields ? typedIn(fields, sent) : {};
     const read = form.read?.(typed, found.target, by) ?? bodyOfTyped(fields ?? {}, typed);
     const body = fields ? read.body : form.body;

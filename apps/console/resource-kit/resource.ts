@@ -54,7 +54,8 @@ interface Operation<Target, Input extends TSchema, Answer extends TSchema, Resul
 interface OperationForm<Target, Body, Result> {
   /** The address to which it is posted. With `asks`, a GET of it is the question. */
   path: string;
-  fields?: FormFields;
+  /** With a function, those of the target. */
+  fields?: FormFields | ((ctx: ConsoleContext, target: Target) => Promise<FormFields>);
   /** What the form always sends, for one without fields. */
   body?: Body;
   /** Where the form says it in other words than the API. Default: each field is a property of the body. */

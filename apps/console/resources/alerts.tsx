@@ -46,6 +46,9 @@ const kind = named(
       t.Literal("new_table", {
         description: "A new table in Airtable is not copied until a person decides",
       }),
+      t.Literal("proposal_waiting", {
+        description: "An agent proposes changes of records, which a member approves or rejects",
+      }),
       t.Literal("breaking_change", {
         description: "Tables or columns were dropped, renamed or given another type",
       }),

@@ -14,13 +14,17 @@ import {
   listChangeItems,
   listChangeSets,
   MOST_OPERATIONS,
+  type OperationKind,
   operationKinds,
   undoChangeSet,
 } from "../../../core/control/change-sets";
 import { serverNow } from "../../../core/postgres";
 import { ChangeSetPage, ChangeSetsPage, changesPath } from "../../../views/base/change-sets";
 import { BaseFrame } from "../../../views/base/frame";
-import { ofBase, resource } from "../resource-kit/resource";
+import { itemInput } from "../../../views/base/proposal";
+import type { FormFields, Typed } from "../../../views/components";
+import { ofBase, type RunContext, resource } from "../resource-kit/resource";
+import { reviewOf, takenAnyway } from "../review";
 import { idParams } from "../schemas";
 import { named, nullable, strict, timestamp } from "../schemas/parts";
 
@@ -28,6 +32,8 @@ const API = "/api/v1/bases/:id/change-sets";
 const PAGE = "/bases/:id/changes";
 const LISTED = 100;
 const ITEMS = 100;
+/** Of a proposal: as many as an agent may propose, so that one page has them all. */
+export const REVIEWED = 500;
 
 const cells = (description: string) => t.Record(t.String({ maxLength: 1000 }), t.Unknown(), { description });
 const someCells = nullable(t.Record(t.String(), t.Unknown()));
@@ -36,7 +42,8 @@ const operation = named(
   "ChangeOperation",
   t.Object(
     {
-      operation: t.UnionEnum(operationKinds),
+      // Not a UnionEnum, whose default is its first value: nobody may create records by leaving it out.
+      operation: t.Unsafe<OperationKind>(t.Union(operationKinds.map((kind) => t.Literal(kind)))),
       table: t.String({ minLength: 1, maxLength: 255, description: "Airtable's id or name of the table" }),
       record: t.Optional(t.String({ maxLength: 20, description: "The record's id; not for a create" })),
       fields: t.Optional(
@@ -52,7 +59,7 @@ const operation = named(
   ),
 );
 
-const changeSet = named(
+export const changeSet = named(
   "ChangeSet",
   t.Object({
     id: t.String(),
@@ -70,19 +77,26 @@ const changeSet = named(
     expires_at: nullable(timestamp),
     decided_by: nullable(t.String()),
     decided_at: nullable(timestamp),
+    reason: t.String({ description: "Why it was rejected; empty unless a reason was given" }),
+    agent_id: nullable(t.String({ description: "The agent that proposed it" })),
     ended_at: nullable(timestamp),
   }),
 );
 
-const shown = (set: ChangeSet) => ({
+export const shownSet = (set: ChangeSet) => ({
   ...set,
   expiresAt: set.state === "proposed" ? set.expiresAt : null,
 });
 
 /** A page of its operations, and the position with which the next one begins. */
-async function itemsFrom(ctx: Pick<Context, "db" | "secrets">, { id }: ChangeSet, from: number) {
-  const items = await listChangeItems(ctx, id, { from, limit: ITEMS });
-  return { items, next: items.length < ITEMS ? null : items.at(-1)!.position + 1 };
+async function itemsFrom(
+  ctx: Pick<Context, "db" | "secrets">,
+  { id }: ChangeSet,
+  from: number,
+  limit = ITEMS,
+) {
+  const items = await listChangeItems(ctx, id, { from, limit });
+  return { items, next: items.length < limit ? null : items.at(-1)!.position + 1 };
 }
 
 const pageOf = (_: unknown, { base, set }: { base: Base; set: ChangeSet }) =>
@@ -113,10 +127,18 @@ export const changeSetsResource = resource({
     one: {
       path: `${PAGE}/:set`,
       title: ({ base }) => `Change set · ${base.name}`,
-      async show(ctx, { base, set }, { query }) {
+      async show(ctx, { base, set }, { query, form }) {
         const from = /^\d{1,6}$/.test(String(query.from)) ? Number(query.from) : 0;
+        const isProposal = set.state === "proposed";
+        const page = await itemsFrom(ctx, set, from, isProposal ? REVIEWED : ITEMS);
+        const review = isProposal ? await reviewOf(ctx, base, page.items) : undefined;
+        const error = form?.errors.operations ?? Object.values(form?.errors ?? {})[0];
         return (
-          <ChangeSetPage {...{ base, set, ...(await itemsFrom(ctx, set, from)) }} now={serverNow(base)} />
+          <ChangeSetPage
+            {...{ base, set, ...page, review, error }}
+            isWhole={from === 0 && page.next === null}
+            now={serverNow(base)}
+          />
         );
       },
     },
@@ -127,7 +149,7 @@ export const changeSetsResource = resource({
     summary: "The newest change sets of a base",
     description: "100 at most.",
     answer: t.Array(changeSet),
-    run: async ({ db }, base) => (await listChangeSets(db, base.id, LISTED)).map(shown),
+    run: async ({ db }, base) => (await listChangeSets(db, base.id, LISTED)).map(shownSet),
   })
   .all({
     api: `POST ${API}`,
@@ -159,13 +181,13 @@ export const changeSetsResource = resource({
     ),
     answer: changeSet,
     run: async (ctx, base, { proposal: isProposal, ...asked }) =>
-      shown(await createChangeSet(ctx, base, { ...asked, isProposal })),
+      shownSet(await createChangeSet(ctx, base, { ...asked, isProposal })),
   })
   .one({
     api: `GET ${API}/:set`,
     summary: "One change set and how far it is",
     answer: changeSet,
-    run: async (_, { set }) => shown(set),
+    run: async (_, { set }) => shownSet(set),
   })
   .one({
     api: `GET ${API}/:set/items`,
@@ -206,13 +228,80 @@ export const changeSetsResource = resource({
     raises: ["conflict"],
     status: 201,
     answer: changeSet,
-    run: async (ctx, { base, set }) => shown(await undoChangeSet(ctx, base, set.id)),
+    run: async (ctx, { base, set }) => shownSet(await undoChangeSet(ctx, base, set.id)),
     form: {
       path: `${PAGE}/:set/undo`,
       to: ({ id }, { base }) => `${changesPath(base)}/${id}`,
       done: "This change set undoes the other one.",
     },
   });
+
+interface DecisionInput {
+  operations?: number[];
+  seen?: string;
+  reason?: string;
+}
+
+/** Decides, for the API and the forms of a base's change sets and of the account's proposals. */
+export async function decide(
+  ctx: RunContext,
+  { base, set }: { base: Base; set: ChangeSet },
+  decision: Decision,
+  { operations: only, seen, reason }: DecisionInput,
+): Promise<ChangeSet> {
+  const isTaken = decision === "approve" && seen !== undefined && set.state === "proposed";
+  const items = isTaken ? await listChangeItems(ctx, set.id, { from: 0, limit: REVIEWED }) : [];
+  const expected = isTaken ? await takenAnyway(ctx, base, items, { seen, only }) : undefined;
+  return decideChangeSet(ctx, base, set.id, decision, { only, expected, reason });
+}
+
+/** Of an approval or a rejection. */
+export const decisionBody = t.Optional(
+  nullable(
+    named(
+      "ChangeSetDecision",
+      t.Partial(
+        t.Object({
+          operations: t.Array(t.Integer({ minimum: 0 }), {
+            minItems: 1,
+            maxItems: MOST_OPERATIONS,
+            description: "Of an approval: the positions of those that are approved; absent: all",
+          }),
+          seen: t.String({
+            maxLength: 100,
+            description:
+              "Of an approval: `seen` of the proposal as it was read. With it, operations on records that have changed since are made, too, if they have not changed again",
+          }),
+          reason: t.String({ maxLength: 1000, description: "Of a rejection: the author can read it" }),
+        }),
+        strict,
+      ),
+      { reason: "These tasks are still open" },
+    ),
+  ),
+);
+
+const options = Array.from({ length: REVIEWED }, (_, at) => ({ value: itemInput(at), label: "", hint: "" }));
+
+/** What the page's forms send besides the decision. */
+const decisionFields: Record<Decision, FormFields> = {
+  approve: {
+    only: { kind: "text", label: "Only those that are checked", isOptional: true },
+    operations: { kind: "switches", prefix: "operation", options },
+    seen: { kind: "text", label: "Seen", isOptional: true },
+  },
+  reject: { reason: { kind: "text", label: "Reason", isOptional: true } },
+  cancel: {},
+};
+
+function readDecision({ only, operations = [], seen, reason }: Typed) {
+  if (reason) return { errors: {}, body: { reason } };
+  if (!only) return { errors: {}, body: {} };
+  const chosen = options.flatMap(({ value }, at) => (operations.includes(value) ? [at] : []));
+  const errors: Record<string, string> =
+    chosen.length === 0 ? { operations: "Check at least one operation, or reject the proposal" } : {};
+  return { errors, body: { operations: chosen, ...(seen ? { seen } : {}) } };
+}
 
 const texts: Record<Decision, { summary: string; done: string }> = {
   approve: {
@@ -231,8 +320,21 @@ for (const decision of decisions) {
     api: `POST ${API}/:set/${decision}`,
     summary: texts[decision].summary,
     raises: ["conflict"],
+    body: decisionBody,
     answer: changeSet,
-    run: async (ctx, { base, set }) => shown(await decideChangeSet(ctx, base, set.id, decision)),
-    form: { path: `${PAGE}/:set/${decision}`, to: pageOf, done: texts[decision].done },
+    run: async (ctx, { base, set }, input) =>
+      shownSet(
+        await decideChangeSet(ctx, base, set.id, decision, {
+          only: input?.operations,
+          reason: input?.reason,
+        }),
+      ),
+    form: {
+      path: `${PAGE}/:set/${decision}`,
+      fields: decisionFields[decision],
+      read: readDecision,
+      to: pageOf,
+      done: texts[decision].done,
+    },
   });
 }

@@ -18,6 +18,8 @@ const accountPages: Place[] = [
   { text: "Alerts", href: "/account/alerts", aliases: "notifications webhook e-mail" },
   { text: "Team", href: "/account/members", aliases: "members users" },
   { text: "Activity", href: "/account/activity", aliases: "audit log team" },
+  { text: "Agents", href: "/account/agents", aliases: "ai mcp claude model context protocol" },
+  { text: "Proposals", href: "/account/proposals", aliases: "agents approve changes" },
   { text: "API tokens", href: "/account/tokens", aliases: "management" },
   { text: "Status page", href: "/account/status", aliases: "public" },
   { text: "Settings", href: "/account", aliases: "account profile" },
@@ -32,6 +34,7 @@ type Action = Place & { needs: Permission };
 const accountActions: Action[] = [
   { text: "Connect a base", href: "/new", aliases: "add new create", needs: "write" },
   { text: "Create token", href: "/account/tokens#new", aliases: "api new", needs: "write" },
+  { text: "Create agent", href: "/account/agents#new", aliases: "ai mcp new connect", needs: "write" },
   { text: "Invite a member", href: "/account/members#invite", aliases: "team user add", needs: "members" },
   { text: "Add a webhook", href: "/account/alerts#new-webhook", aliases: "alerts new", needs: "write" },
 ];

@@ -3,11 +3,15 @@
  * quota, and is shown in every replica, as a write of any client.
  */
 import type { Config } from "../../../core/config";
-import type { CellValues, HeldItem, OperationKind } from "../../../core/control/change-sets";
+import {
+  type CellValues,
+  COMPUTED_TYPES,
+  type HeldItem,
+  type OperationKind,
+} from "../../../core/control/change-sets";
 import { proxied } from "../../../core/source";
 import { MINUTE_MS, SECOND_MS } from "../../../core/time-units";
 import { SQL_HEADER } from "../write";
-import { COMPUTED_TYPES } from "./cells";
 
 type Fetch = (request: Request) => Response | Promise<Response>;
 

@@ -11,6 +11,7 @@ import type { Context } from "../../../core/context";
 import {
   areById,
   type CellValues,
+  differingCells,
   endChangeSet,
   type HeldItem,
   type HeldSet,
@@ -26,7 +27,6 @@ import { BasetideError } from "../../../core/errors";
 import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../../core/time-units";
 import type { BaseCalls, Failure, ReadRecord } from "./base-calls";
 import { firstBatch, untilRepeated, withLinks } from "./batches";
-import { differingCells } from "./cells";
 import { holdSet } from "./hold";
 
 /** Operations that are prepared together: one call reads as many records. */

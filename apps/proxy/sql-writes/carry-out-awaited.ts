@@ -10,6 +10,7 @@ import {
   type AwaitedOperation,
   areById,
   createAwaitedSet,
+  differingCells,
   endChangeSet,
   type HeldItem,
   type HeldSet,
@@ -20,7 +21,6 @@ import {
 } from "../../../core/control/change-sets";
 import type { BaseCalls, Failure } from "../change-sets/base-calls";
 import { firstBatch } from "../change-sets/batches";
-import { differingCells } from "../change-sets/cells";
 import { holdSet } from "../change-sets/hold";
 import { refusalState, type SqlError, unsentState } from "./sqlstates";
 

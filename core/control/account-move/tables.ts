@@ -31,6 +31,7 @@ const MOVED: Record<string, { ownedBy?: "account_id" | "key" }> = {
   change_items: {},
   agent_bases: {},
   agent_calls: {},
+  agent_rules: {},
   sync_runs: {},
   base_days: {},
   base_periods: {},

@@ -43,5 +43,6 @@ export {
   createToken,
   listTokens,
   revokeToken,
+  setAgentScopes,
 } from "./tokens";
 export { claimCode, hasTwoFactor, isPasswordOf, removeTwoFactor } from "./two-factor";

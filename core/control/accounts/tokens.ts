@@ -5,6 +5,7 @@
  * A token has scopes, and never more permissions than its creator has in the account at the time of the call.
  */
 import { createHash, randomBytes } from "node:crypto";
+import type { Sql, TransactionSql } from "postgres";
 import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
@@ -71,6 +72,15 @@ export async function createAgentToken(
         ${hashToken(token)}, ${scopes}, ${options.userId ?? null}, ${agent.id})`;
   });
   return token;
+}
+
+/** Changes what the token of an agent may do, if it has one. */
+export async function setAgentScopes(
+  db: Sql | TransactionSql,
+  agentId: string,
+  scopes: readonly AgentScope[],
+): Promise<void> {
+  await db`update api_tokens set scopes = ${[...scopes]} where agent_id = ${agentId}`;
 }
 
 export interface ApiToken {

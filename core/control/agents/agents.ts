@@ -3,16 +3,18 @@
  *
  * Its token is of no use for the management API, so that it can approve nothing.
  */
+import type { TransactionSql } from "postgres";
 import type { Actor, Context, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, isBasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
-import { cleanText, isUniqueViolation } from "../../postgres";
+import { cleanText, isUniqueViolation, jsonParameter } from "../../postgres";
 import type { TableSpec } from "../../replica";
-import { type Bearer, createAgentToken } from "../accounts";
+import { type AgentScope, type Bearer, createAgentToken, setAgentScopes } from "../accounts";
 import { recordChange } from "../audit";
 import { getBase, replicaShape } from "../bases";
 import { getDatabase, revokeAgentUsers } from "../placement";
-import { applyReads } from "./reads";
+import { applyReads, revokeReads } from "./reads";
+import type { AgentRule } from "./rules";
 
 const MAX_NAME_LENGTH = 60;
 
@@ -22,6 +24,8 @@ export interface Agent {
   /** Unique in the account, ignoring case. */
   name: string;
   mayPropose: boolean;
+  limits: AgentLimits;
+  rules: AgentRule[];
   /** E-mail address of the user, or name of the token or operator, who created it. */
   createdBy: string;
   createdAt: Date;
@@ -45,6 +49,22 @@ export interface AgentBase {
   hasPrivate: boolean;
 }
 
+/** The most that an agent may do. */
+export interface AgentLimits {
+  /** Calls of tools a minute. */
+  calls: number;
+  /** Queries that run at once. */
+  queries: number;
+  /** Proposals that wait. */
+  proposals: number;
+  /** Of a proposal. */
+  operations: number;
+}
+
+export const usualLimits: AgentLimits = { calls: 60, queries: 2, proposals: 10, operations: 500 };
+/** A page of a review has all operations of a proposal. */
+export const highestLimits: AgentLimits = { calls: 600, queries: 10, proposals: 100, operations: 500 };
+
 /** A base that an agent is to read. Tables and fields by their SQL name (`table.column`), the source's name or id. */
 export interface AskedBase {
   baseId: string;
@@ -66,7 +86,13 @@ type AgentContext = Pick<Context, "config" | "db" | "secrets" | "log"> & { actor
 export async function createAgent(
   ctx: AgentContext,
   accountId: string,
-  asked: { name: string; bases: AskedBase[]; mayPropose: boolean; userId?: string | undefined },
+  asked: {
+    name: string;
+    bases: AskedBase[];
+    mayPropose: boolean;
+    limits?: Partial<AgentLimits> | undefined;
+    userId?: string | undefined;
+  },
 ): Promise<{ agent: Agent; token: string }> {
   const name = checkName(asked.name);
   const rows = await resolveBases(ctx, accountId, asked.bases);
@@ -74,26 +100,19 @@ export async function createAgent(
   try {
     await ctx.db.begin(async (tx) => {
       await tx`
-        insert into agents (id, account_id, name, may_propose, created_by)
-        values (${id}, ${accountId}, ${name}, ${asked.mayPropose}, ${ctx.actor.name})`;
-      for (const { baseId, tables, hidden, hasPrivate } of rows) {
-        await tx`
-          insert into agent_bases (agent_id, base_id, tables, hidden, has_private)
-          values (${id}, ${baseId}, ${tables}, ${hidden}, ${hasPrivate})`;
-      }
+        insert into agents (id, account_id, name, may_propose, limits, created_by)
+        values (${id}, ${accountId}, ${name}, ${asked.mayPropose}, ${limitsParameter(asked.limits)}::text::jsonb,
+          ${ctx.actor.name})`;
+      for (const row of rows) await insertReads(tx, id, row);
       const details = { name, bases: rows.length, may_propose: asked.mayPropose };
       await recordChange(tx, ctx.actor, { accountId, action: "agent.created", subject: id, details });
     });
   } catch (error) {
-    if (!isUniqueViolation(error, "agents_name_key")) throw error;
-    throw new BasetideError("already_exists", `An agent named "${name}" already exists`);
+    throw asNameTaken(error, name);
   }
   const agent = await getAgent(ctx.db, accountId, id);
   try {
-    for (const { baseId } of rows) {
-      const base = await getBase(ctx.db, baseId, accountId);
-      await applyReads(ctx, agent, base, await replicaShape(ctx, base));
-    }
+    await applyAll(ctx, agent);
   } catch (error) {
     await revokeAgent(ctx, agent).catch((revokeError: unknown) =>
       ctx.log.warn({ error: revokeError, agentId: id }, "revoking a failed new agent failed"),
@@ -102,6 +121,101 @@ export async function createAgent(
   }
   const token = await tokenFor(ctx, agent, asked.userId);
   return { agent: await getAgent(ctx.db, accountId, id), token };
+}
+
+/**
+ * Changes an agent. What it may no longer read it cannot read from the next call on, also if its database cannot be
+ * reached now: calls grant and revoke what is missing.
+ *
+ * @param asked.bases all that it may read
+ * @throws BasetideError as `createAgent`
+ */
+export async function updateAgent(
+  ctx: AgentContext,
+  agent: Agent,
+  asked: {
+    name?: string | undefined;
+    mayPropose?: boolean | undefined;
+    limits?: Partial<AgentLimits> | undefined;
+    bases?: AskedBase[] | undefined;
+  },
+): Promise<Agent> {
+  const { id, accountId } = agent;
+  const name = asked.name === undefined ? agent.name : checkName(asked.name);
+  const { mayPropose = agent.mayPropose } = asked;
+  const limits = { ...agent.limits, ...asked.limits };
+  const rows = asked.bases && (await resolveBases(ctx, accountId, asked.bases, agent.bases));
+  const kept = rows?.map(({ baseId }) => baseId) ?? [];
+  const gone = rows ? agent.bases.filter(({ baseId }) => !kept.includes(baseId)) : [];
+  // Before its rows are gone, which know that the role has grants there.
+  for (const { baseId } of gone)
+    await whereReachable(ctx, async () => revokeReads(ctx, agent, await getBase(ctx.db, baseId, accountId)));
+  try {
+    await ctx.db.begin(async (tx) => {
+      await tx`
+        update agents set name = ${name}, may_propose = ${mayPropose}, limits = ${limitsParameter(limits)}::text::jsonb
+        where id = ${id}`;
+      await setAgentScopes(tx, id, scopesOf({ mayPropose }));
+      if (rows) {
+        await tx`delete from agent_bases where agent_id = ${id} and base_id <> all (${kept}::text[])`;
+        for (const row of rows) await insertReads(tx, id, row);
+      }
+      const details = { name, bases: rows?.length ?? agent.bases.length, may_propose: mayPropose };
+      await recordChange(tx, ctx.actor, { accountId, action: "agent.changed", subject: id, details });
+    });
+  } catch (error) {
+    throw asNameTaken(error, name);
+  }
+  const changed = await getAgent(ctx.db, accountId, id);
+  if (rows) await whereReachable(ctx, () => applyAll(ctx, changed));
+  return changed;
+}
+
+/** What cannot be done now is done by the next call, and no call reads a base that the agent no longer has. */
+async function whereReachable({ log }: AgentContext, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!isBasetideError(error, "replica_unavailable")) throw error;
+    log.warn({ error }, "an agent's grants could not be changed yet");
+  }
+}
+
+async function applyAll(ctx: AgentContext, agent: Agent): Promise<void> {
+  for (const { baseId } of agent.bases) {
+    const base = await getBase(ctx.db, baseId, agent.accountId);
+    await applyReads(ctx, agent, base, await replicaShape(ctx, base));
+  }
+}
+
+async function insertReads(
+  tx: TransactionSql,
+  agentId: string,
+  { baseId, tables, hidden, hasPrivate }: Omit<AgentBase, "name">,
+): Promise<void> {
+  await tx`
+    insert into agent_bases (agent_id, base_id, tables, hidden, has_private)
+    values (${agentId}, ${baseId}, ${tables}, ${hidden}, ${hasPrivate})
+    on conflict (agent_id, base_id) do update
+      set tables = excluded.tables, hidden = excluded.hidden, has_private = excluded.has_private`;
+}
+
+/** Only what differs from the usual limits. @throws BasetideError `invalid_request` */
+function limitsParameter(asked: Partial<AgentLimits> = {}): string {
+  const all = { ...usualLimits, ...asked };
+  for (const name of Object.keys(usualLimits) as (keyof AgentLimits)[]) {
+    const [value, highest] = [all[name], highestLimits[name]];
+    const least = name === "proposals" ? 0 : 1;
+    if (!Number.isInteger(value) || value < least || value > highest)
+      throw new BasetideError("invalid_request", `The limit ${name} must be ${least} to ${highest}`);
+  }
+  const own = Object.entries(all).filter(([name, value]) => value !== usualLimits[name as keyof AgentLimits]);
+  return jsonParameter(Object.fromEntries(own));
+}
+
+function asNameTaken(error: unknown, name: string): unknown {
+  if (!isUniqueViolation(error, "agents_name_key")) return error;
+  return new BasetideError("already_exists", `An agent named "${name}" already exists`);
 }
 
 /** Gives the agent a new token; the old one no longer works. @returns the token */
@@ -115,8 +229,11 @@ export async function renewAgentToken(ctx: AgentContext, agent: Agent, userId?: 
 }
 
 function tokenFor({ db }: AgentContext, agent: Agent, userId?: string): Promise<string> {
-  const scopes = agent.mayPropose ? (["agent:read", "agent:propose"] as const) : (["agent:read"] as const);
-  return createAgentToken(db, agent, { scopes, userId });
+  return createAgentToken(db, agent, { scopes: scopesOf(agent), userId });
+}
+
+function scopesOf({ mayPropose }: Pick<Agent, "mayPropose">): AgentScope[] {
+  return mayPropose ? ["agent:read", "agent:propose"] : ["agent:read"];
 }
 
 /** Revokes its token at once, then drops its SQL users, and then deletes it. Proposals that it made stay. */
@@ -153,16 +270,20 @@ export async function agentOfToken(db: Db, { id, token }: Bearer): Promise<Agent
   );
 }
 
-function selectAgents(db: Db, where: ReturnType<Db>): Promise<Agent[]> {
-  return db<Agent[]>`
-    select g.id, g.account_id as "accountId", g.name, g.may_propose as "mayPropose", g.created_by as "createdBy",
+async function selectAgents(db: Db, where: ReturnType<Db>): Promise<Agent[]> {
+  const rows = await db<(Omit<Agent, "limits"> & { limits: Partial<AgentLimits> })[]>`
+    select g.id, g.account_id as "accountId", g.name, g.may_propose as "mayPropose", g.limits, g.created_by as "createdBy",
       g.created_at as "createdAt", t.id is not null as "hasToken", t.last_used_at as "lastUsedAt",
       (select coalesce(jsonb_agg(jsonb_build_object('baseId', b.id, 'name', coalesce(nullif(b.name, ''), b.source_base_id),
           'tables', a.tables, 'hidden', a.hidden, 'hasPrivate', a.has_private) order by b.name, b.id), '[]')
         from agent_bases as a join bases as b on b.id = a.base_id
-        where a.agent_id = g.id and b.state <> 'deleting') as bases
+        where a.agent_id = g.id and b.state <> 'deleting') as bases,
+      (select coalesce(jsonb_agg(jsonb_build_object('id', r.id, 'baseId', r.base_id, 'tableId', r.table_id,
+          'fields', r.fields, 'updatesPerHour', r.updates_per_hour, 'createdBy', r.created_by) order by r.created_at, r.id), '[]')
+        from agent_rules as r where r.agent_id = g.id) as rules
     from agents as g left join api_tokens as t on t.agent_id = g.id
     where ${where} order by lower(g.name), g.id`;
+  return rows.map((row) => ({ ...row, limits: { ...usualLimits, ...row.limits } }));
 }
 
 /** Finds the tables and fields by what people call them. */
@@ -170,6 +291,7 @@ async function resolveBases(
   ctx: AgentContext,
   accountId: string,
   asked: AskedBase[],
+  before: AgentBase[] = [],
 ): Promise<Omit<AgentBase, "name">[]> {
   if (asked.length === 0)
     throw new BasetideError("invalid_request", "Choose at least one base for the agent");
@@ -184,17 +306,20 @@ async function resolveBases(
         `You host the database of ${base.name}, and Basetide creates no users there. Agents can read bases in databases that Basetide hosts`,
       );
     const known = tables || hidden.length > 0 ? (await replicaShape(ctx, base)).tables : [];
+    // What is not copied at the moment stays as it was.
+    const had = before.find((one) => one.baseId === baseId);
     resolved.push({
       baseId,
-      tables: tables?.map((name) => findTable(known, name).tableId) ?? null,
-      hidden: hidden.map((name) => findField(known, name)),
+      tables:
+        tables?.map((name) => (had?.tables?.includes(name) ? name : findTable(known, name).tableId)) ?? null,
+      hidden: hidden.map((name) => (had?.hidden.includes(name) ? name : findField(known, name))),
       hasPrivate,
     });
   }
   return resolved;
 }
 
-function findTable(tables: TableSpec[], asked: string): TableSpec {
+export function findTable(tables: TableSpec[], asked: string): TableSpec {
   const found = tables.find((table) => [table.name, table.sourceName, table.tableId].includes(asked));
   if (found) return found;
   const names = tables.map(({ name }) => name).join(", ");

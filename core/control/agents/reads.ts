@@ -15,7 +15,7 @@ import {
 } from "../../replica";
 import type { FieldType } from "../../source";
 import type { Base, replicaShape } from "../bases";
-import { agentLogin, databaseAdminUrl, getDatabase, loginUrl } from "../placement";
+import { agentLogin, databaseAdminUrl, getDatabase, knownAgentLogin, loginUrl } from "../placement";
 import type { Agent, AgentBase } from "./agents";
 
 /** Types that hold personal data, or links with which a client could send data away. */
@@ -98,6 +98,15 @@ export async function applyReads(
       update agent_bases set granted = ${granted} where agent_id = ${agent.id} and base_id = ${base.id}`;
   }
   return { url: await loginUrl(ctx, database, login), admin, schema, mayWrite: false };
+}
+
+/** Takes from the agent's role what it may read of the base, if it has a role there. */
+export async function revokeReads(ctx: ReadContext, agent: Agent, base: Base): Promise<void> {
+  const database = await getDatabase(ctx.db, base.database.id);
+  const login = await knownAgentLogin(ctx, database, agent.id);
+  if (!login) return;
+  const admin = await databaseAdminUrl(ctx, database);
+  await grantColumns(admin as string, login.role, base.database.schema, []);
 }
 
 function relationsOf({ tables, linkViews }: Readable): ReadableRelation[] {

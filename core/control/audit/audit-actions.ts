@@ -22,6 +22,7 @@ export const auditActions = {
   "token.revoked": "revoked an API token",
   "agent.created": "created an agent",
   "agent.changed": "changed an agent",
+  "agent.rules_changed": "changed what an agent's proposals may do without approval",
   "agent.token_renewed": "created a new token of an agent",
   "agent.revoked": "revoked an agent",
   "member.invited": "invited a member",

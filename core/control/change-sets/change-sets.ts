@@ -2,12 +2,14 @@
  * Change sets: ordered changes of records that Basetide makes in the source with the base's own key. A proposal is
  * carried out when someone approves it; a set is carried out by a proxy (`apps/proxy/change-sets`).
  */
+import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
 import { cleanText } from "../../postgres";
 import { recordChange } from "../audit";
 import type { Base } from "../bases";
+import { approvalByRules, type RuleApproval } from "./approval-rules";
 import { type CellColumn, encryptCells, openCells, openError } from "./cells";
 import { type CellValues, type ChangeOperation, checkOperations, type OperationKind } from "./operations";
 
@@ -15,12 +17,12 @@ import { type CellValues, type ChangeOperation, checkOperations, type OperationK
 export const CHANGE_SET_CHANNEL = "basetide_change_sets";
 
 const MAX_NOTE_LENGTH = 1000;
-/** A proposal can be approved for this long. */
-const PROPOSED_FOR = "7 days";
+/** A proposal can be approved for this long unless it says otherwise, minutes. */
+const PROPOSED_MINUTES = 7 * 24 * 60;
 /** Sets of a base that wait or are carried out, at most. */
 const MOST_OPEN = 100;
 
-/** The state `expired` is not stored: it follows from the age of a proposal. */
+/** The state `expired` is not stored: it follows from the expiry of a proposal. */
 export const changeSetStates = [
   "proposed",
   "approved",
@@ -47,11 +49,17 @@ export interface ChangeSet {
   state: ChangeSetState;
   /** Id of the set whose changes it undoes. */
   undoes: string | null;
+  /** Id of the agent that proposed it. */
+  agentId: string | null;
+  /** Somebody had to approve it. */
+  isProposal: boolean;
   createdAt: Date;
   /** When a proposal can no longer be approved. */
   expiresAt: Date;
   decidedBy: string | null;
   decidedAt: Date | null;
+  /** Why it was rejected; empty unless a reason was given. */
+  reason: string;
   endedAt: Date | null;
   /** Why it cannot continue at the moment; empty if it can. */
   problem: string;
@@ -81,6 +89,10 @@ interface NewChangeSet {
   /** Somebody must approve it. */
   isProposal?: boolean | undefined;
   undoes?: string | undefined;
+  /** The agent that proposes it, and how many of its proposals may wait. Its rules may approve it. */
+  agent?: { id: string; mostProposals: number } | undefined;
+  /** How long a proposal can be approved. */
+  expiresInMinutes?: number | undefined;
 }
 
 type SetContext = Pick<Context, "db" | "secrets" | "actor">;
@@ -96,15 +108,22 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
   const items = asked.operations.map((operation, position) => toRow(ctx, operation, position));
   const column = <Key extends keyof (typeof items)[number]>(key: Key) => items.map((item) => item[key]);
   const by = ctx.actor?.name ?? null;
-  const state = asked.isProposal ? "proposed" : "approved";
+  const { agent, isProposal = false } = asked;
   await ctx.db.begin(async (tx) => {
+    const rule = agent && (await approvalByAgent(tx, agent, base.id, asked.operations));
+    const decidedBy = rule ? `a rule of ${rule.createdBy.join(", ")}` : isProposal ? null : by;
+    const state = decidedBy === null && isProposal ? "proposed" : "approved";
     const [made] = await tx`
-      insert into change_sets (id, base_id, created_by, note, typecast, state, undoes, decided_by, decided_at)
+      insert into change_sets (
+        id, base_id, created_by, note, typecast, state, undoes, agent_id, is_proposal, by_rule, expires_at,
+        decided_by, decided_at)
       select ${id}, b.id, ${by}, ${note}, ${asked.typecast ?? false}, ${state}, ${asked.undoes ?? null},
-        ${asked.isProposal ? null : by}, ${asked.isProposal ? null : tx`now()`}
+        ${agent?.id ?? null}, ${isProposal}, ${rule !== undefined},
+        now() + ${asked.expiresInMinutes ?? PROPOSED_MINUTES}::int * interval '1 minute',
+        ${decidedBy}, ${state === "proposed" ? null : tx`now()`}
       from (select id from bases where id = ${base.id} and state <> 'deleting' for key share) as b
       where (select count(*) from change_sets where base_id = b.id and ended_at is null
-        and (state <> 'proposed' or created_at > now() - ${PROPOSED_FOR}::interval)) < ${MOST_OPEN}
+        and (state <> 'proposed' or expires_at > now())) < ${MOST_OPEN}
       returning id`;
     if (!made)
       throw new BasetideError(
@@ -117,12 +136,41 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
       from unnest(${column("id")}::text[], ${column("position")}::int[], ${column("operation")}::text[],
         ${column("table")}::text[], ${column("record")}::text[], ${column("cells")}::text[],
         ${column("expected")}::text[]) as i (id, position, operation, table_ref, record_id, cells, expected)`;
-    const details = { operations: items.length, undoes: asked.undoes, proposal: asked.isProposal ?? false };
+    const details = { operations: items.length, undoes: asked.undoes, proposal: isProposal };
     const change = { accountId: base.accountId, action: "change_set.created", subject: id, details } as const;
     await recordChange(tx, ctx.actor, change);
-    if (!asked.isProposal) await tx`select pg_notify(${CHANGE_SET_CHANNEL}, ${id})`;
+    if (rule) {
+      const approved = { rules: rule.ids.join(", "), allowed_by: rule.createdBy.join(", ") };
+      await recordChange(tx, undefined, { ...change, action: "change_set.approved", details: approved });
+    }
+    if (state === "approved") await tx`select pg_notify(${CHANGE_SET_CHANNEL}, ${id})`;
   });
   return getChangeSet(ctx.db, base.id, id);
+}
+
+/**
+ * Returns the rules that approve a proposal of the agent; without one, there must be room for it. Concurrent proposals of
+ * an agent count one after the other.
+ *
+ * @throws BasetideError `conflict`
+ */
+async function approvalByAgent(
+  tx: TransactionSql,
+  { id, mostProposals }: { id: string; mostProposals: number },
+  baseId: string,
+  operations: ChangeOperation[],
+): Promise<RuleApproval | undefined> {
+  await tx`select from agents where id = ${id} for no key update`;
+  const rule = await approvalByRules(tx, { agentId: id, baseId }, operations);
+  if (rule) return rule;
+  const [open] = await tx<{ count: number }[]>`
+    select count(*)::int as count from change_sets
+    where agent_id = ${id} and state = 'proposed' and expires_at > now()`;
+  if (open!.count < mostProposals) return undefined;
+  throw new BasetideError(
+    "conflict",
+    `${mostProposals} proposals of this agent wait for a decision. Ask a person to approve or reject some`,
+  );
 }
 
 /** @throws BasetideError `conflict` */
@@ -161,6 +209,46 @@ export async function getChangeSet(db: Db, baseId: string, id: string): Promise<
   throw new BasetideError("not_found", `This base has no change set ${id}`);
 }
 
+/** The proposals for the account's bases: first those that wait, then the newest. */
+export function listProposals(
+  db: Db,
+  accountId: string,
+  { state, limit }: { state?: ChangeSetState | undefined; limit: number },
+): Promise<ChangeSet[]> {
+  const ofState =
+    state === undefined
+      ? db`true`
+      : db`${state} = case when s.state = 'proposed' and s.expires_at <= now() then 'expired' else s.state end`;
+  return selectSets(
+    db,
+    db`s.is_proposal and s.base_id in (select id from bases where account_id = ${accountId}) and ${ofState}`,
+    limit,
+    db`(s.state = 'proposed' and s.expires_at > now()) desc,`,
+  );
+}
+
+/** @throws BasetideError `not_found`, also if it is of another account */
+export async function getProposal(db: Db, accountId: string, id: string): Promise<ChangeSet> {
+  const [set] = isId("change_set", id)
+    ? await selectSets(
+        db,
+        db`s.id = ${id} and s.is_proposal and s.base_id in (select id from bases where account_id = ${accountId})`,
+        1,
+      )
+    : [];
+  if (set) return set;
+  throw new BasetideError("not_found", `There is no proposal ${id}`);
+}
+
+/** Returns a proposal of an agent. @throws BasetideError `not_found`, also if it is another one's */
+export async function proposalOf(db: Db, agentId: string, id: string): Promise<ChangeSet> {
+  const [set] = isId("change_set", id)
+    ? await selectSets(db, db`s.agent_id = ${agentId} and s.id = ${id}`, 1)
+    : [];
+  if (set) return set;
+  throw new BasetideError("not_found", `You have made no proposal ${id}`);
+}
+
 /** Lists up to `limit` operations of the set in their order, from `from` on. */
 export async function listChangeItems(
   { db, secrets }: Pick<Context, "db" | "secrets">,
@@ -190,11 +278,20 @@ export async function listChangeItems(
 export const decisions = ["approve", "reject", "cancel"] as const;
 export type Decision = (typeof decisions)[number];
 
+interface DecisionOptions {
+  only?: readonly number[] | undefined;
+  expected?: ReadonlyMap<number, CellValues> | undefined;
+  reason?: string | undefined;
+}
+
 const decided = { approve: "approved", reject: "rejected", cancel: "canceled" } as const;
 
 /**
  * Approves or rejects a proposal, or cancels a set: what was not sent is not applied.
  *
+ * @param options.only of an approval: the positions of the operations that it is for
+ * @param options.expected of an approval: by position, what records that changed since must have instead
+ * @param options.reason of a rejection, for the author
  * @throws BasetideError `not_found`; `conflict` if its state does not allow it
  */
 export async function decideChangeSet(
@@ -202,13 +299,19 @@ export async function decideChangeSet(
   base: Base,
   id: string,
   decision: Decision,
+  { only, expected, reason = "" }: DecisionOptions = {},
 ): Promise<ChangeSet> {
   await getChangeSet(ctx.db, base.id, id);
+  const told = cleanText(reason).trim();
+  if (told.length > MAX_NOTE_LENGTH)
+    throw new BasetideError("invalid_request", `The reason has more than ${MAX_NOTE_LENGTH} characters`);
+  if (only?.length === 0)
+    throw new BasetideError("invalid_request", "Choose at least one operation, or reject the proposal");
   if (decision === "approve") requireOn(base);
   const state = decided[decision];
   await ctx.db.begin(async (tx) => {
     const [set] = await tx<{ state: ChangeSetState; isExpired: boolean }[]>`
-      select state, created_at <= now() - ${PROPOSED_FOR}::interval as "isExpired"
+      select state, expires_at <= now() as "isExpired"
       from change_sets where id = ${id} for update`;
     const isProposal = set?.state === "proposed";
     if (!set || (decision === "cancel" ? !isUnderWay(set.state) : !isProposal || set.isExpired))
@@ -216,11 +319,21 @@ export async function decideChangeSet(
         "conflict",
         `This change set is ${isProposal && set.isExpired ? "expired" : set?.state}`,
       );
-    if (state !== "approved")
-      await tx`update change_items set state = 'not_applied' where set_id = ${id} and state = 'waiting'`;
+    if (state !== "approved" || only)
+      await tx`
+        update change_items set state = 'not_applied'
+        where set_id = ${id} and state = 'waiting' and position <> all (${[...((state === "approved" && only) || [])]}::int[])`;
+    for (const [position, cells] of (state === "approved" && expected) || []) {
+      const [item] = await tx<{ id: string }[]>`
+        select id from change_items where set_id = ${id} and position = ${position}`;
+      if (item)
+        await tx`
+          update change_items set encrypted_expected = ${encryptCells(ctx.secrets, cells, "expected", item.id)}
+          where id = ${item.id}`;
+    }
     // What was sent before it was canceled still gets its result, and then the set ends.
     await tx`
-      update change_sets set state = ${state}, decided_by = ${ctx.actor?.name ?? null}, decided_at = now(),
+      update change_sets set state = ${state}, decided_by = ${ctx.actor?.name ?? null}, decided_at = now(), reason = ${told},
         ended_at = case when ${state} <> 'approved' and not exists (
           select from change_items where set_id = ${id} and state = 'sent') then now() end
       where id = ${id}`;
@@ -233,14 +346,19 @@ export async function decideChangeSet(
 
 const isUnderWay = (state: ChangeSetState) => state === "approved" || state === "running";
 
-function selectSets(db: Db, where: ReturnType<Db>, limit: number): Promise<ChangeSet[]> {
-  const expiry = db`s.created_at + ${PROPOSED_FOR}::interval`;
+function selectSets(
+  db: Db,
+  where: ReturnType<Db>,
+  limit: number,
+  first: ReturnType<Db> = db``,
+): Promise<ChangeSet[]> {
   return db<ChangeSet[]>`
     select s.id, s.base_id as "baseId", s.created_by as "createdBy", s.note, s.typecast, s.undoes,
-      case when s.state = 'proposed' and ${expiry} <= now() then 'expired' else s.state end as state,
-      s.created_at as "createdAt", ${expiry} as "expiresAt", s.decided_by as "decidedBy",
+      case when s.state = 'proposed' and s.expires_at <= now() then 'expired' else s.state end as state,
+      s.created_at as "createdAt", s.expires_at as "expiresAt", s.agent_id as "agentId",
+      s.is_proposal as "isProposal", s.reason, s.decided_by as "decidedBy",
       s.decided_at as "decidedAt", s.ended_at as "endedAt", s.problem,
       (select coalesce(jsonb_object_agg(c.state, c.count), '{}') from (
         select i.state, count(*) from change_items as i where i.set_id = s.id group by i.state) as c) as counts
-    from change_sets as s where ${where} order by s.created_at desc, s.id limit ${limit}`;
+    from change_sets as s where ${where} order by ${first} s.created_at desc, s.id limit ${limit}`;
 }

@@ -11,10 +11,13 @@ export {
   decideChangeSet,
   decisions,
   getChangeSet,
+  getProposal,
   type ItemState,
   itemStates,
   listChangeItems,
   listChangeSets,
+  listProposals,
+  proposalOf,
 } from "./change-sets";
 export {
   claimChangeSet,
@@ -32,13 +35,16 @@ export {
   renewChangeSet,
   unfinishedItems,
 } from "./claims";
+export { COMPUTED_TYPES, differingCells } from "./compare-cells";
 export {
   areById,
   type CellValues,
+  type ChangeOperation,
   isCreatedBy,
   linksIn,
   MOST_OPERATIONS,
   type OperationKind,
   operationKinds,
 } from "./operations";
+export { type RecordsNow, readRecordsNow } from "./read-now";
 export { undoChangeSet } from "./undo";

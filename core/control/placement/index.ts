@@ -77,9 +77,11 @@ export {
 export { applySqlUserWrites } from "./sql-user-writes";
 export {
   agentLogin,
+  agentRoles,
   copySqlUsers,
   createSqlUser,
   endSqlUserSessions,
+  knownAgentLogin,
   revokeAgentUsers,
   revokeSqlUser,
   rotateSqlUser,

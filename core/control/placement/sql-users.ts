@@ -5,7 +5,7 @@
  * `doctor` drops a role whose password was never shown, and revoking the user again completes a revocation.
  */
 import type { TransactionSql } from "postgres";
-import type { Actor, Context } from "../../context";
+import type { Actor, Context, Db } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { newId } from "../../ids";
 import { cleanText, isUniqueViolation, jsonParameter } from "../../postgres";
@@ -148,7 +148,8 @@ export async function agentLogin(
   throw new BasetideError("not_found", "This agent does not exist");
 }
 
-async function knownAgentLogin(
+/** Returns the login of an agent's role in a hosted database, if it has one. */
+export async function knownAgentLogin(
   ctx: Pick<Context, "db" | "secrets">,
   database: Database,
   agentId: string,
@@ -157,6 +158,13 @@ async function knownAgentLogin(
     select id, role_name as role, encrypted_password as encrypted from sql_users
     where agent_id = ${agentId} and database_id = ${database.id}`;
   return row && { role: row.role, password: ctx.secrets.decrypt(row.encrypted, sqlUserContext(row.id)) };
+}
+
+/** Returns the agent's roles, by database. */
+export async function agentRoles(db: Db, agentId: string): Promise<Map<string, string>> {
+  const rows = await db<{ databaseId: string; role: string }[]>`
+    select database_id as "databaseId", role_name as role from sql_users where agent_id = ${agentId}`;
+  return new Map(rows.map(({ databaseId, role }) => [databaseId, role]));
 }
 
 /** Revokes all SQL users of an agent, as `revokeSqlUser` does. */

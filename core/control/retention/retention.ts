@@ -31,6 +31,7 @@ export const retention: Record<string, Retention> = {
   accounts: { bound: "one per account" },
   agent_bases: { bound: "one per agent and base" },
   agent_calls: { kept: "30 days", column: "called_at" },
+  agent_rules: { bound: "made by people" },
   agents: { bound: "made by people" },
   alert_clock: { bound: "one row" },
   alert_messages: { kept: ALERTS, column: "at" },

@@ -184,6 +184,8 @@ create table agents (
   account_id text not null,
   name text not null,
   may_propose boolean not null,
+  -- Other limits than the usual ones: {"calls", "queries", "proposals", "operations"}.
+  limits jsonb not null default '{}',
   -- E-mail address of the user, or name of the token or operator, who created it.
   created_by text not null,
   created_at timestamptz not null default now(),
@@ -799,9 +801,21 @@ create table change_sets (
   state text not null,
   -- The set whose changes this one undoes.
   undoes text,
+  -- The agent that proposed it; null: a member or a token, or the agent was revoked.
+  agent_id text,
+  -- Somebody had to approve it.
+  is_proposal boolean not null default false,
+  -- A rule of its agent approved it.
+  by_rule boolean not null default false,
+  -- When members were told that it waits.
+  announced_at timestamptz,
   created_at timestamptz not null default now(),
+  -- When a proposal can no longer be approved.
+  expires_at timestamptz not null default now() + interval '7 days',
   decided_by text,
   decided_at timestamptz,
+  -- Why it was rejected, for its author.
+  reason text not null default '',
   ended_at timestamptz,
   -- The proxy that carries it out, for as long as it renews that.
   holder text,
@@ -816,6 +830,7 @@ create table change_sets (
   constraint change_sets_pkey primary key (id),
   constraint change_sets_base_fkey foreign key (base_id) references bases (id) on delete cascade,
   constraint change_sets_undoes_fkey foreign key (undoes) references change_sets (id) on delete set null,
+  constraint change_sets_agent_fkey foreign key (agent_id) references agents (id) on delete set null,
   constraint change_sets_state_check check (
     state in ('proposed', 'approved', 'running', 'applied', 'partly', 'failed', 'rejected', 'canceled')),
   -- One that was canceled ends when what was sent has its result.
@@ -827,6 +842,11 @@ create table change_sets (
 create index change_sets_base_idx on change_sets (base_id, created_at desc);
 create index change_sets_sql_idx on change_sets (base_id, sql_role, created_at desc) where sql_role is not null;
 create index change_sets_undoes_idx on change_sets (undoes);
+create index change_sets_agent_idx on change_sets (agent_id) where agent_id is not null;
+-- Proposals of an account's bases: those that wait, and the latest.
+create index change_sets_proposals_idx on change_sets (base_id, created_at desc) where is_proposal;
+create index change_sets_unannounced_idx on change_sets (base_id)
+  where is_proposal and state = 'proposed' and announced_at is null;
 create index change_sets_due_idx on change_sets (decided_at) where ended_at is null and state <> 'proposed';
 
 create table change_items (
@@ -878,6 +898,26 @@ create table agent_bases (
 );
 
 create index agent_bases_base_idx on agent_bases (base_id);
+
+-- Updates that a proposal of an agent makes without a person: of these fields of a table, so many an hour.
+create table agent_rules (
+  id text not null,
+  agent_id text not null,
+  base_id text not null,
+  -- The source's id.
+  table_id text not null,
+  -- The source's ids.
+  fields text[] not null,
+  updates_per_hour integer not null,
+  -- The owner who allows it.
+  created_by text not null,
+  created_at timestamptz not null default now(),
+  constraint agent_rules_pkey primary key (id),
+  constraint agent_rules_reads_fkey foreign key (agent_id, base_id)
+    references agent_bases (agent_id, base_id) on delete cascade,
+  constraint agent_rules_table_key unique (agent_id, base_id, table_id),
+  constraint agent_rules_fields_check check (cardinality(fields) > 0 and updates_per_hour > 0)
+);
 
 -- The calls of agents, without what was asked and answered.
 create table agent_calls (
@@ -1298,8 +1338,8 @@ create table alerts (
   constraint alerts_base_fkey foreign key (base_id) references bases (id) on delete cascade,
   constraint alerts_workspace_fkey foreign key (workspace_id) references workspaces (id) on delete cascade,
   constraint alerts_kind_check check (
-    kind in ('red', 'recovered', 'needs_attention', 'call_budget', 'new_table', 'breaking_change',
-      'schema_changed'))
+    kind in ('red', 'recovered', 'needs_attention', 'call_budget', 'new_table', 'proposal_waiting',
+      'breaking_change', 'schema_changed'))
 );
 create index alerts_at_idx on alerts (at);
 create index alerts_account_idx on alerts (account_id);

@@ -13,6 +13,7 @@ import {
   updateSettings,
 } from "../../../core/control/bases";
 import { createWorkspace } from "../../../core/control/budgets";
+import { newId } from "../../../core/ids";
 import { connectControl } from "../../../core/postgres";
 import { type AlertScene, alertScene } from "../../support/alert-scene";
 import { until } from "../../support/poll";
@@ -172,6 +173,37 @@ test("a new table that waits for a decision is an additive change, and told once
   await scene.settle();
   const [, second] = await scene.alertsOf(account.id);
   expect(second).toMatchObject({ kind: "new_table" });
+});
+
+test("a proposal that waits is told once, and not if somebody decides at once", async () => {
+  const account = await scene.account(["Marketing"]);
+  const [id] = account.ids as [string];
+  const { db } = scene.ctx;
+  const propose = (note: string, state = "proposed") => db`
+    insert into change_sets (id, base_id, state, note, is_proposal, created_by, created_at, expires_at, ended_at)
+    values (${newId("change_set")}, ${id}, ${state}, ${note}, true, 'Claude', ${scene.now()},
+      ${new Date(scene.now().getTime() + 86_400_000)}, ${state === "proposed" ? null : scene.now()})`;
+  await scene.look();
+  await propose("Close the tasks of June");
+  await propose("Close nothing", "rejected");
+  await scene.settle();
+  const alerts = () => db<{ kind: string; facts: object }[]>`
+    select kind, facts from alerts where account_id = ${account.id} order by id`;
+  const [first, ...others] = await alerts();
+  expect(others).toEqual([]);
+  expect(first).toMatchObject({
+    kind: "proposal_waiting",
+    facts: { changes: ["Claude: Close the tasks of June"], changeCount: 1, proposal: expect.any(String) },
+  });
+  // At most one an hour of a base.
+  await propose("Another");
+  await propose("One more");
+  await scene.settle();
+  expect(await alerts()).toHaveLength(1);
+  await scene.pass(60);
+  await scene.look();
+  const [, second] = await alerts();
+  expect(second).toMatchObject({ kind: "proposal_waiting", facts: { changeCount: 2 } });
 });
 
 test("a new webhook is told what is red now; one that was not told of a failure is not told of its end", async () => {

@@ -31,6 +31,8 @@ test("a set is made only where the base allows it, and only of well-formed opera
   const wrong = await post({ operations: [create, { ...create, record: "recAAAAAAAAAAAAAA" }] });
   expect([wrong.status, wrong.body.error.code]).toEqual([422, "invalid_request"]);
   expect(wrong.body.error.message).toContain("operations[1]: a create has neither");
+  const { operation: _, ...unnamed } = create;
+  expect((await post({ operations: [unnamed] })).status).toBe(422);
   expect((await post({ operations: [create] })).status).toBe(201);
 });
 
@@ -88,7 +90,7 @@ test("a proposal that nobody has approved for seven days is expired", async () =
   const { token, path, sets } = await connected();
   await call("PATCH", path, { token, body: { change_sets: true } });
   const { id } = (await call("POST", sets, { token, body: { operations: [create], proposal: true } })).body;
-  await api.control.ctx.db`update change_sets set created_at = now() - interval '7 days' where id = ${id}`;
+  await api.control.ctx.db`update change_sets set expires_at = now() where id = ${id}`;
   expect((await call("GET", `${sets}/${id}`, { token })).body.state).toBe("expired");
   const late = await call("POST", `${sets}/${id}/approve`, { token });
   expect([late.status, late.body.error.message]).toEqual([409, "This change set is expired"]);

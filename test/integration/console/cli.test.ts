@@ -15,12 +15,17 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { packCli } from "../../../apps/cli/pack";
 import { runCli } from "../../../apps/cli/program";
 import { consoleApp } from "../../../apps/console/app";
-import { deleteBase, getBase, recordRun } from "../../../core/control/bases";
+import { createAgentToken } from "../../../core/control/accounts";
+import { deleteBase, getBase, recordRun, updateSettings } from "../../../core/control/bases";
+import { createChangeSet, getChangeSet } from "../../../core/control/change-sets";
 import { newId } from "../../../core/ids";
+import { PROTOCOL_REVISIONS } from "../../support/agent-client";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { node } from "../../support/node";
 import { until } from "../../support/poll";
@@ -550,4 +555,132 @@ test("completion knows every command; bash and zsh accept their scripts", {
     `source <(${node ?? process.execPath} ${program} completion bash); COMP_WORDS=(basetide bases s); COMP_CWORD=2; _basetide; echo "\${COMPREPLY[@]}"`,
   ]);
   expect(asked.stdout.toString().trim().split(" ").sort()).toEqual(["selection", "show", "sync"]);
+});
+
+/** An agent without a base, so that it has no SQL user, and its token. */
+async function addAgent(name: string) {
+  const { db } = control.ctx;
+  const id = newId("agent");
+  await db`insert into agents (id, account_id, name, may_propose, created_by)
+    values (${id}, ${accountId}, ${name}, true, 'owner@example.org')`;
+  return { id, token: await createAgentToken(db, { id, accountId, name }, { scopes: ["agent:read"] }) };
+}
+
+const loggedIn = () => ({ BASETIDE_URL: address(), BASETIDE_TOKEN: token });
+
+test("agents are listed and revoked, and get new tokens", async () => {
+  const agent = await addAgent("Claude");
+  const listed = await cli(["agents", "list"], loggedIn());
+  expect(listed.out).toMatch(/Claude .* yes /);
+  const renewed = await cli(["agents", "token", "claude", "--json"], loggedIn());
+  expect(JSON.parse(renewed.out)).toEqual({
+    token: expect.stringMatching(/^bt_/),
+    url: expect.stringMatching(/\/mcp$/),
+  });
+  expect((await cli(["agents", "calls", agent.id], loggedIn())).out).toBe("No calls yet\n");
+  const unsure = await cli(["agents", "revoke", "Claude"], loggedIn());
+  expect([unsure.code, unsure.errors]).toEqual([130, expect.stringContaining("--yes confirms it")]);
+  expect((await cli(["agents", "revoke", "Claude", "--yes"], loggedIn())).out).toBe("Claude is revoked\n");
+  const gone = await cli(["agents", "calls", "Claude"], loggedIn());
+  expect(gone.errors).toContain("error (not_found): There is no agent Claude");
+});
+
+test("proposals are listed, shown in full, approved in part and rejected", async () => {
+  const { db } = control.ctx;
+  const [{ id: baseId }] = (await db<{ id: string }[]>`
+    select id from bases where source_base_id = 'appPlain1'`) as unknown as [{ id: string }];
+  await updateSettings(control.ctx, await getBase(db, baseId), { changeSets: true });
+  const base = await getBase(db, baseId);
+  const propose = (note: string) =>
+    createChangeSet({ ...control.ctx, actor: { kind: "token", name: "Claude" } }, base, {
+      isProposal: true,
+      note,
+      operations: [
+        { operation: "create", table: "Tasks", fields: { Name: "Write\u001b[2J\nall" } },
+        { operation: "create", table: "Tasks", fields: { Name: "Ship" } },
+      ],
+    });
+  const { id } = await propose("Two tasks");
+  expect((await cli(["proposals", "list", "--waiting"], loggedIn())).out).toContain(`${id}  proposed  2`);
+  const { out } = await cli(["proposals", "show", id], loggedIn());
+  expect(out).toContain("note: Two tasks\n");
+  expect(out).toContain(
+    "0  create a new record in Tasks\n     Name: Write\\u001b[2J\\u000aall\n1  create a new record in Tasks\n     Name: Ship",
+  );
+  const wrong = await cli(["proposals", "approve", id, "--only", "one"], loggedIn());
+  expect(wrong.errors).toContain("--only takes positions");
+  const approved = await cli(["proposals", "approve", id, "--only", "1"], loggedIn());
+  expect([approved.code, approved.out]).toEqual([0, expect.stringContaining("Approved.")]);
+  expect((await getChangeSet(db, baseId, id)).counts).toEqual({ waiting: 1, not_applied: 1 });
+  const other = await propose("Not these");
+  await cli(["proposals", "reject", other.id, "--reason", "Wrong table"], loggedIn());
+  expect(await getChangeSet(db, baseId, other.id)).toMatchObject({
+    state: "rejected",
+    reason: "Wrong table",
+  });
+  const undo = await cli(["proposals", "undo", other.id], loggedIn());
+  expect(undo.errors).toContain("error (conflict): This change set is rejected");
+});
+
+test("mcp prints the lines for clients, without a token", async () => {
+  const { out } = await cli(["mcp"], { BASETIDE_URL: address(), BASETIDE_AGENT_TOKEN: "bt_secret" });
+  expect(out).toContain(`claude mcp add --transport http basetide ${address()}/mcp`);
+  expect(out).not.toContain("bt_secret");
+  const { clients } = JSON.parse((await cli(["mcp", "--json"], { BASETIDE_URL: address() })).out);
+  expect(clients.length).toBeGreaterThan(3);
+});
+
+test.each(PROTOCOL_REVISIONS)(
+  "mcp --stdio carries revision %s for the protocol's own client",
+  {
+    timeout: TIMEOUT_MS,
+  },
+  async (revision) => {
+    const agent = await addAgent(`Stdio ${revision}`);
+    const isModern = revision === "2026-07-28";
+    const client = new Client(
+      { name: "test", version: "1" },
+      isModern
+        ? { versionNegotiation: { mode: { pin: revision } } }
+        : { supportedProtocolVersions: [revision] },
+    );
+    const env = { BASETIDE_URL: address(), BASETIDE_AGENT_TOKEN: agent.token, XDG_CONFIG_HOME: folder };
+    const transport = new StdioClientTransport({
+      command: node ?? process.execPath,
+      args: [program, "mcp", "--stdio"],
+      env,
+    });
+    await client.connect(transport);
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toContain("query");
+    const answers = await Promise.all([
+      client.callTool({ name: "list_bases", arguments: {} }),
+      client.callTool({ name: "search_docs", arguments: { text: "change sets" } }),
+      client.callTool({ name: "query", arguments: { sql: "select 1" } }),
+    ]);
+    expect(answers.map(({ isError }) => isError ?? false)).toEqual([false, false, true]);
+    expect(JSON.stringify(answers[1])).toContain("Change sets");
+    await client.close();
+  },
+);
+
+test("mcp --stdio says what is wrong: no token, another token, an address that does not answer", async () => {
+  const call = `${JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/list" })}\n`;
+  const none = await run(["mcp", "--stdio"], { BASETIDE_URL: address() }, call);
+  expect([none.code, none.errors]).toEqual([1, expect.stringContaining("BASETIDE_AGENT_TOKEN")]);
+  const env = { BASETIDE_AGENT_TOKEN: `bt_${"x".repeat(43)}` };
+  const wrong = await run(["mcp", "--stdio"], { ...env, BASETIDE_URL: address() }, `no json\n${call}`);
+  const lines = wrong.out
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(lines).toMatchObject([
+    { id: null, error: { code: -32700 } },
+    { id: 7, error: { message: expect.stringContaining("401") } },
+  ]);
+  const away = await run(["mcp", "--stdio"], { ...env, BASETIDE_URL: "http://127.0.0.1:9" }, call);
+  expect(JSON.parse(away.out)).toMatchObject({
+    id: 7,
+    error: { message: expect.stringContaining("cannot be reached") },
+  });
 });

@@ -16,7 +16,7 @@ import { caller, GOOD_KEY } from "../../support/control-support";
 
 /** Public pages. */
 const PUBLIC =
-  /^\/(docs|docs\/.*|llms\.txt|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in|sign-in\/code|sign-in\/with\/:provider|auth\/callback\/:provider|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|mcp)?$/;
+  /^\/(docs|docs\/.*|llms\.txt|skills\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in|sign-in\/code|sign-in\/with\/:provider|auth\/callback\/:provider|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|mcp)?$/;
 /** The victim's texts that no other account may read. */
 const MARK = "Inventory";
 
@@ -62,6 +62,11 @@ beforeAll(async () => {
       /\/account\/invitations/,
       await one(db`
       select id from invitations where account_id = ${victim.accountId}`),
+    ],
+    [
+      /\/proposals/,
+      await one(db`insert into change_sets (id, base_id, state, note, is_proposal)
+        values (${newId("change_set")}, ${base.id}, 'proposed', ${MARK}, true) returning id`),
     ],
     [/\/agents/, await one(db`select id from agents where account_id = ${victim.accountId}`)],
     [/^\/new/, draft.id],
@@ -166,6 +171,11 @@ test("I8: another account's objects do not exist, on every page and in every cal
       "sql-users":
         method === "PATCH" ? { writes: { mode: "at_commit", tables: ["tasks"] } } : { name: "mine" },
       "reading-url": { url: "postgres://mine@127.0.0.1/mine" },
+      rules: { rules: [] },
+      agents: { may_propose: true },
+      approve: {},
+      reject: {},
+      cancel: {},
       "change-sets": { operations: [{ operation: "create", table: "Tasks", fields: {} }] },
       selection: { new_tables: "copy", tables: [] },
       members: method === "PATCH" ? { role: "viewer" } : { revoke_tokens: true },

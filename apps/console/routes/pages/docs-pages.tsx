@@ -13,7 +13,7 @@ import { siteAssetUrls } from "../../assets";
 import { hasSessionCookie } from "../../auth/resign";
 import { themeOf } from "../../cookies";
 import { allSections, searchDocs, termsOf } from "../../docs/search";
-import { DOCS_PATH, llmsText, loadDocs } from "../../docs/site";
+import { DOCS_PATH, llmsText, loadDocs, SKILL_PATH, skillText } from "../../docs/site";
 import type { ApiDescription } from "../../openapi";
 import type { ConsoleContext } from "../../page-kit";
 
@@ -97,6 +97,7 @@ export function docsPages({ config }: Pick<ConsoleContext, "config">, api: ApiDe
       }),
     )
     .get("/llms.txt", () => plain(llmsText(loadDocs(), new URL(config.consoleUrl).origin), "text/plain"))
+    .get(SKILL_PATH, () => plain(skillText(config), "text/markdown"))
     .get(`${DOCS_PATH}/files/*`, ({ request, params }) => file(request, params["*"]))
     .get(`${DOCS_PATH}/*`, ({ request, params }) => {
       const [, slug, isMarkdown] = /^(.*?)(\.md)?\/?$/s.exec(params["*"]) as unknown as [

@@ -1,5 +1,5 @@
 /** Compares cells that were written with cells that the source returns: it gives some of them another form. */
-import type { CellValues } from "../../../core/control/change-sets";
+import type { CellValues } from "./operations";
 
 /** Types of fields, as the source calls them, whose cells cannot be written. */
 export const COMPUTED_TYPES: ReadonlySet<string> = new Set([

@@ -1,0 +1,78 @@
+/** The state of a proposal, and the result of each of its operations. */
+import { z } from "zod";
+import {
+  changeSetStates,
+  itemStates,
+  listChangeItems,
+  proposalOf,
+} from "../../../../core/control/change-sets";
+import { byteLength } from "../answer";
+import { tool } from "../tool";
+
+const MOST_ITEMS = 500;
+const MOST_BYTES = 32_000;
+
+export const getProposalTool = tool({
+  name: "get_proposal",
+  title: "Get a proposal",
+  description: "What became of a proposal: its state, why it was rejected, and the result of each operation.",
+  input: z.object({ id: z.string().max(100) }),
+  output: z.object({
+    id: z.string(),
+    as_of: z.string(),
+    state: z.enum(changeSetStates),
+    reason: z.string().describe("Of the person who rejected it"),
+    problem: z.string().describe("Why it waits, if it does"),
+    expires_at: z.string().nullable(),
+    operations: z.array(
+      z.object({
+        operation: z.number(),
+        state: z.enum(itemStates),
+        record: z.string().nullable(),
+        error: z.string().optional(),
+      }),
+    ),
+    is_cut: z.boolean(),
+  }),
+  isReadOnly: true,
+  scope: "agent:propose",
+  async run(call, { id }) {
+    const { ctx, agent } = call;
+    const set = await proposalOf(ctx.db, agent.id, id);
+    call.baseId = set.baseId;
+    const items = await listChangeItems(ctx, set.id, { from: 0, limit: MOST_ITEMS });
+    let bytes = 0;
+    const operations = items
+      .map(({ position, state, recordId, error }) => ({
+        operation: position,
+        state,
+        record: recordId,
+        ...(error ? { error } : {}),
+      }))
+      .filter((one) => {
+        bytes += byteLength(JSON.stringify(one));
+        return bytes <= MOST_BYTES;
+      });
+    call.rows = operations.length;
+    const counts = Object.entries(set.counts).map(([state, count]) => `${state}: ${count}`);
+    const failed = operations.filter(({ error }) => error);
+    return {
+      data: {
+        id: set.id,
+        as_of: new Date().toISOString(),
+        state: set.state,
+        reason: set.reason,
+        problem: set.problem,
+        expires_at: set.state === "proposed" ? set.expiresAt.toISOString() : null,
+        operations,
+        is_cut: operations.length < items.length,
+      },
+      head: `${set.id} is ${set.state}. ${counts.join(", ")}`,
+      text: [
+        ...(set.reason ? [`Reason: ${set.reason}`] : []),
+        ...(set.problem ? [`It waits: ${set.problem}`] : []),
+        ...failed.map(({ operation, error }) => `operations[${operation}]: ${error}`),
+      ].join("\n"),
+    };
+  },
+});

@@ -1,0 +1,52 @@
+/** The account's agents: a table, and the form for a new one. */
+import type { Agent } from "../../core/control/agents";
+import { Badge, Card, Empty, FieldsForm, FormPanel, type FormState, hasErrors, Table } from "../components";
+import { Ago } from "../components/ago";
+
+export function Agents({ agents, form, now }: { agents: Agent[]; form: FormState; now: Date }) {
+  return (
+    <Card id="agents" title="Agents">
+      <FormPanel id="new" action="/account/agents" button="New agent" isOpen={hasErrors(form)}>
+        <FieldsForm action="/account/agents" button="Create agent" form={form} isPrimary />
+      </FormPanel>
+      <p class="muted">
+        AI clients that read your bases by SQL, at no cost in calls to Airtable, and may propose changes that
+        a member approves. <a href="/docs/agents">How it works</a>
+      </p>
+      {agents.length === 0 ? (
+        <Empty title="No agents yet">No AI client can read anything until you create one.</Empty>
+      ) : (
+        <Table
+          caption="Agents"
+          head={[
+            { text: "Name" },
+            { text: "Reads" },
+            { text: "Changes" },
+            { text: "Last used" },
+            { text: "Created" },
+          ]}
+        >
+          {agents.map((agent) => (
+            <tr key={agent.id}>
+              <th scope="row" class="wrap">
+                <a href={`/account/agents/${agent.id}`}>{agent.name}</a>{" "}
+                {agent.hasToken ? null : <Badge tone="yellow">No token</Badge>}
+              </th>
+              <td class="wrap">{agent.bases.map(({ name }) => name).join(", ") || "Nothing"}</td>
+              <td class="wrap">{changesOf(agent)}</td>
+              <td class="nowrap">{agent.lastUsedAt ? <Ago at={agent.lastUsedAt} now={now} /> : "never"}</td>
+              <td class="nowrap">
+                <Ago at={agent.createdAt} now={now} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Card>
+  );
+}
+
+function changesOf({ mayPropose, rules }: Agent): string {
+  if (!mayPropose) return "Nothing";
+  return rules.length === 0 ? "What a member approves" : "What a member or a rule approves";
+}
