@@ -29,6 +29,8 @@ export const idPrefixes = {
   change_set: "chs",
   change_item: "chi",
   agent: "agt",
+  connection: "cnn",
+  oauth: "oau",
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

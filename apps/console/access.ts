@@ -32,6 +32,8 @@ const pageRules: Rule[] = [
   ["ANY", /^\/operator(\/.*)?$/, "own"],
   ["ANY", /^\/bases\/:id\/(connect|ready|sql-users)(\/.*)?$/, "credentials"],
   ["ANY", /^\/new(\/.*)?$/, "write"],
+  ["ANY", /^\/oauth2\/authorize$/, "credentials"],
+  ["POST", /^\/account\/connections\/.*$/, "credentials"],
   ["GET", /^\/bases\/:id\/delete$/, "write"],
   // It costs calls to the source.
   ["GET", /^\/bases\/:id\/selection$/, "write"],
@@ -41,7 +43,7 @@ const pageRules: Rule[] = [
 ];
 
 const apiRules: Rule[] = [
-  ["ANY", /^\/api\/v1\/(bases\/:id\/(credentials|sql-users)|agents)(\/.*)?$/, "credentials"],
+  ["ANY", /^\/api\/v1\/(bases\/:id\/(credentials|sql-users)|agents|connections)(\/.*)?$/, "credentials"],
   ["POST", /^\/api\/v1\/members\/.*$/, "members"],
 ];
 

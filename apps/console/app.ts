@@ -20,6 +20,7 @@ import { goTo } from "./page-kit";
 import { apiOf } from "./resource-kit/api-routes";
 import { alertsResource } from "./resources/alerts";
 import { changeSetsResource } from "./resources/change-sets";
+import { connectionsResource } from "./resources/connections";
 import { requestsResource } from "./resources/requests";
 import { workspacesResource } from "./resources/workspaces";
 import { agentRoutes } from "./routes/agents";
@@ -33,6 +34,7 @@ import { analystRoutes } from "./routes/exports";
 import { webhookRoutes } from "./routes/hooks";
 import { memberRoutes } from "./routes/members";
 import { nameRoutes } from "./routes/names";
+import { oauthRoutes } from "./routes/oauth";
 import { pageRoutes } from "./routes/pages";
 import { schemaChangeRoutes } from "./routes/schema-changes";
 import { selectionRoutes } from "./routes/selection";
@@ -84,6 +86,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(credentialRoutes(ctx))
     .use(sqlUserRoutes(ctx))
     .use(agentRoutes(ctx))
+    .use(apiOf(pagesCtx, connectionsResource))
     .use(apiOf(pagesCtx, requestsResource))
     .use(webhookRoutes(ctx))
     .use(attachmentRoutes(ctx, attachmentUrls))
@@ -91,6 +94,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(memberRoutes(ctx))
     .use(apiOf(pagesCtx, alertsResource))
     .use(mcpRoutes(ctx))
+    .use(oauthRoutes(pagesCtx))
     .use(assetRoutes())
     .use(downloadRoutes())
     .use(pageRoutes(pagesCtx, api));

@@ -10,6 +10,7 @@ export interface PageIds {
   table: string;
   record: string;
   token: string;
+  connection: string;
   sqlUser: string;
   webhook: string;
   workspace: string;
@@ -58,6 +59,8 @@ const ACCOUNT: Record<string, Address> = {
   "/account/members": "/account/members",
   "/account/members/:id/remove": ({ member }) => `/account/members/${member}/remove`,
   "/account/tokens": "/account/tokens",
+  "/account/connections": "/account/connections",
+  "/account/connections/:id/revoke": ({ connection }) => `/account/connections/${connection}/revoke`,
   "/account/tokens/:id/revoke": ({ token }) => `/account/tokens/${token}/revoke`,
   "/account/status": "/account/status",
   "/account/activity": "/account/activity",
@@ -134,6 +137,10 @@ export const notPages = [
   "/readyz",
   "/metrics",
   "/mcp",
+  "/.well-known/oauth-protected-resource",
+  "/.well-known/oauth-protected-resource/mcp",
+  "/.well-known/oauth-authorization-server",
+  "/oauth2/authorize",
   "/attachments/:baseId/:tableId/:recordId/:fieldId/:attachmentId",
   "/assets/:file",
   "/downloads/basetide-redirect.mjs",

@@ -14,6 +14,7 @@ import { inviteMember } from "../../core/control/members";
 import { createDraft, setDraftBase, setDraftDestination, setDraftKey } from "../../core/control/onboarding";
 import { createSqlUser, getDatabase } from "../../core/control/placement";
 import type { IssueGroup } from "../../core/replica";
+import { addConnection } from "./add-connection";
 import type { PageIds } from "./console-pages";
 import type { Fleet } from "./fleet";
 import { sceneTables } from "./scene-tables";
@@ -179,6 +180,7 @@ async function addEverything(fleet: Fleet, base: Base, unconnected: string): Pro
     table: "products_0",
     record: row!.id,
     token: token!.id,
+    connection: await addConnection(db, accountId, "Claude"),
     sqlUser: sqlUser.id,
     webhook: webhook.id,
     workspace: workspace.id,

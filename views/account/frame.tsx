@@ -7,6 +7,11 @@ const TEAM = [
   { href: "/account/activity", text: "Activity" },
 ];
 
+const PROGRAMS = [
+  { href: "/account/tokens", text: "Tokens" },
+  { href: "/account/connections", text: "Connected programs" },
+];
+
 /** The head of each page, by its path. */
 const pages = {
   "/account": { title: "Settings", lead: "Your password and the browsers you are signed in with." },
@@ -17,6 +22,7 @@ const pages = {
   },
   "/account/alerts": { title: "Alerts", lead: "Messages when a base needs you." },
   "/account/tokens": { title: "API", lead: "Tokens for the management API." },
+  "/account/connections": { title: "API", lead: "Programs that work with your bases as agents." },
   "/account/status": { title: "Status page", lead: "A public page for those who rely on your data." },
   "/account/activity": { title: "Team", lead: "Changes to this account, and who made them." },
 } as const;
@@ -33,6 +39,7 @@ export function AccountFrame(props: {
     <>
       <PageHead title={title} lead={lead} actions={props.actions} />
       {title === "Team" ? <Tabs label="Team" current={tab} tabs={TEAM} /> : null}
+      {title === "API" ? <Tabs label="API" current={tab} tabs={PROGRAMS} /> : null}
       {props.children}
     </>
   );

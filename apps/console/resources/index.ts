@@ -2,6 +2,7 @@
 import type { AnyResource } from "../resource-kit/resource";
 import { alertsResource } from "./alerts";
 import { changeSetsResource } from "./change-sets";
+import { connectionsResource } from "./connections";
 import { requestsResource } from "./requests";
 import { tokensResource } from "./tokens";
 import { workspacesResource } from "./workspaces";
@@ -9,6 +10,7 @@ import { workspacesResource } from "./workspaces";
 export const resources: AnyResource[] = [
   alertsResource,
   changeSetsResource,
+  connectionsResource,
   requestsResource,
   tokensResource,
   workspacesResource,

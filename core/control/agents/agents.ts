@@ -68,6 +68,17 @@ export async function createAgent(
   accountId: string,
   asked: { name: string; bases: AskedBase[]; mayPropose: boolean; userId?: string | undefined },
 ): Promise<{ agent: Agent; token: string }> {
+  const agent = await createAgentWithoutToken(ctx, accountId, asked);
+  const token = await tokenFor(ctx, agent, asked.userId);
+  return { agent: await getAgent(ctx.db, accountId, agent.id), token };
+}
+
+/** Creates an agent as which only clients act that members connect. @throws BasetideError, as `createAgent` */
+export async function createAgentWithoutToken(
+  ctx: AgentContext,
+  accountId: string,
+  asked: { name: string; bases: AskedBase[]; mayPropose: boolean },
+): Promise<Agent> {
   const name = checkName(asked.name);
   const rows = await resolveBases(ctx, accountId, asked.bases);
   const id = newId("agent");
@@ -100,8 +111,7 @@ export async function createAgent(
     );
     throw error;
   }
-  const token = await tokenFor(ctx, agent, asked.userId);
-  return { agent: await getAgent(ctx.db, accountId, id), token };
+  return agent;
 }
 
 /** Gives the agent a new token; the old one no longer works. @returns the token */

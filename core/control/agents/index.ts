@@ -3,10 +3,23 @@ export {
   type Agent,
   agentOfToken,
   createAgent,
+  createAgentWithoutToken,
   getAgent,
   listAgents,
   renewAgentToken,
   revokeAgent,
 } from "./agents";
 export { listAgentCalls, recordAgentCall } from "./calls";
+export {
+  ACCESS_TOKEN_PREFIX,
+  type AgentConnection,
+  agentOfConnection,
+  endConnection,
+  getConnection,
+  grantedScopes,
+  isConnectionToken,
+  listConnections,
+  recordConnected,
+  sqlUsersOfAgents,
+} from "./connections";
 export { applyReads, readableIn } from "./reads";

@@ -12,7 +12,7 @@ import { caller, GOOD_KEY } from "../../support/control-support";
 
 /** Pages for everyone, the operator's, and what agents call, which have checks of their own. */
 const OTHERS =
-  /^\/(docs|docs\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|auth\/.*|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|mcp|operator.*)?$/;
+  /^\/(docs|docs\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|auth\/.*|oauth2\/(token|revoke)|\.well-known\/.*|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|mcp|operator.*)?$/;
 
 let made: TestConsole;
 let owner: Awaited<ReturnType<TestConsole["person"]>>;
