@@ -30,6 +30,8 @@ export const idPrefixes = {
   change_item: "chi",
   agent: "agt",
   agent_rule: "agr",
+  connection: "cnn",
+  oauth: "oau",
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

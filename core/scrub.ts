@@ -7,7 +7,7 @@ const CENSOR = "[redacted]";
 
 const PATTERNS: [RegExp, string][] = [
   // API keys of the source; our own tokens
-  [/\bpat[A-Za-z0-9]{6,}\.[A-Za-z0-9]{8,}|\b(?:bt|whsec)_[A-Za-z0-9_-]{43}/g, CENSOR],
+  [/\bpat[A-Za-z0-9]{6,}\.[A-Za-z0-9]{8,}|\b(?:bt|bta|btr|whsec)_[A-Za-z0-9_-]{43}/g, CENSOR],
   [/\b(bearer\s+)(?=\S*\d)[A-Za-z0-9._~+/=-]{8,}/gi, `$1${CENSOR}`],
   // The password of a URL; but not the placeholder in a message about the form of a URL
   [/\b([a-z][a-z0-9+.-]*:\/\/[^\s:@/"']*:)(?!password@)[^\s@/"']+@/gi, `$1${CENSOR}@`],

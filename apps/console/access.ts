@@ -35,6 +35,8 @@ const pageRules: Rule[] = [
   ["ANY", /^\/operator(\/.*)?$/, "own"],
   ["ANY", /^\/bases\/:id\/(connect|ready|sql-users)(\/.*)?$/, "credentials"],
   ["ANY", /^\/new(\/.*)?$/, "write"],
+  ["ANY", /^\/oauth2\/authorize$/, "credentials"],
+  ["POST", /^\/account\/connections\/.*$/, "credentials"],
   ["GET", /^\/bases\/:id\/delete$/, "write"],
   // It costs calls to the source.
   ["GET", /^\/bases\/:id\/selection$/, "write"],
@@ -45,7 +47,7 @@ const pageRules: Rule[] = [
 
 const apiRules: Rule[] = [
   ["POST", /^\/api\/v1\/agents\/:id\/rules$/, "members"],
-  ["ANY", /^\/api\/v1\/(bases\/:id\/(credentials|sql-users)|agents)(\/.*)?$/, "credentials"],
+  ["ANY", /^\/api\/v1\/(bases\/:id\/(credentials|sql-users)|agents|connections)(\/.*)?$/, "credentials"],
   ["POST", /^\/api\/v1\/members\/.*$/, "members"],
 ];
 

@@ -8,11 +8,15 @@ import { createHash } from "node:crypto";
 import type { Config } from "../../core/config";
 import { BasetideError } from "../../core/errors";
 import { clientAddress, networkOf, pathOf, RateWindow } from "../../core/http";
+import { REVOKE_PATH, TOKEN_PATH } from "./auth/oauth";
 import { MCP_PATH } from "./mcp/path";
 
 const WINDOW_MS = 60_000;
 /** One network can be an office or a build farm, so its limit is that of several tokens. */
 const TOKENS_PER_NETWORK = 4;
+
+/** What programs call outside of the management API. */
+const OTHERS: ReadonlySet<string> = new Set([MCP_PATH, TOKEN_PATH, REVOKE_PATH]);
 
 /** Counts the call of each request whose token turns out to be valid. */
 const calls = new WeakMap<Request, () => number>();
@@ -23,7 +27,7 @@ export function apiLimit(config: Pick<Config, "apiRequestsPerMinute" | "clientIp
   const byNetwork = new RateWindow(config.apiRequestsPerMinute * TOKENS_PER_NETWORK, WINDOW_MS);
   return (request: Request): void => {
     const path = pathOf(request);
-    if (!path.startsWith("/api/") && path !== MCP_PATH) return;
+    if (!path.startsWith("/api/") && !OTHERS.has(path)) return;
     const address = clientAddress(request, config.clientIpHeader);
     if (address !== null) refuse(byNetwork.take(networkOf(address)));
     const header = request.headers.get("authorization");

@@ -21,6 +21,7 @@ import { apiOf } from "./resource-kit/api-routes";
 import { agentsResource } from "./resources/agents";
 import { alertsResource } from "./resources/alerts";
 import { changeSetsResource } from "./resources/change-sets";
+import { connectionsResource } from "./resources/connections";
 import { proposalsResource } from "./resources/proposals";
 import { requestsResource } from "./resources/requests";
 import { workspacesResource } from "./resources/workspaces";
@@ -34,6 +35,7 @@ import { analystRoutes } from "./routes/exports";
 import { webhookRoutes } from "./routes/hooks";
 import { memberRoutes } from "./routes/members";
 import { nameRoutes } from "./routes/names";
+import { oauthRoutes } from "./routes/oauth";
 import { pageRoutes } from "./routes/pages";
 import { schemaChangeRoutes } from "./routes/schema-changes";
 import { selectionRoutes } from "./routes/selection";
@@ -86,6 +88,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(sqlUserRoutes(ctx))
     .use(apiOf(pagesCtx, agentsResource))
     .use(apiOf(pagesCtx, proposalsResource))
+    .use(apiOf(pagesCtx, connectionsResource))
     .use(apiOf(pagesCtx, requestsResource))
     .use(webhookRoutes(ctx))
     .use(attachmentRoutes(ctx, attachmentUrls))
@@ -93,6 +96,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(memberRoutes(ctx))
     .use(apiOf(pagesCtx, alertsResource))
     .use(mcpRoutes(ctx))
+    .use(oauthRoutes(pagesCtx))
     .use(assetRoutes())
     .use(downloadRoutes())
     .use(pageRoutes(pagesCtx, api));

@@ -10,7 +10,7 @@ import { compressed, listen, pathOf, SharedBodies } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
 import { securityHeaders } from "../../views/render";
 import { answerConsoleError, consoleApp } from "./app";
-import { createAuth } from "./auth/auth";
+import { type Auth, createAuth } from "./auth/auth";
 import { ControlWatch } from "./control-watch";
 
 /** Static files, and the checks of the process, which have time limits of their own. */
@@ -23,14 +23,15 @@ export interface RunningConsole {
 
 /**
  * @param options.port 0 takes any free port; default CONSOLE_PORT
+ * @param options.auth for tests
  * @throws BasetideError `port_taken`
  */
 export async function startConsole(
   ctx: ManagementContext,
-  options: { port?: number } = {},
+  options: { port?: number; auth?: Auth } = {},
 ): Promise<RunningConsole> {
   fleetMetrics(ctx);
-  const auth = createAuth(ctx);
+  const auth = options.auth ?? createAuth(ctx);
   const app = consoleApp(ctx, auth);
   const watch = new ControlWatch(ctx.db);
   async function answer(request: Request): Promise<Response> {

@@ -2,18 +2,13 @@
  * Reads a thumbnail that the source has made of an attachment, so that a page of the console shows it as an image of its
  * own: no other host learns who looks at which record.
  *
- * The address comes from the source's answer, and is refused unless it is allowed (`core/net/address-guard.ts`); the
- * connection goes to the resolved address, and redirects are not followed. Only the bytes decide what it is: a picture
+ * The address comes from the source's answer, and is refused unless it is allowed (`core/net/guarded-get.ts`). Only the bytes decide what it is: a picture
  * of pixels, or nothing. An SVG or a page named like a picture is nothing.
  */
-import { lookup } from "node:dns/promises";
-import { type RequestOptions, request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
-import { isIP, type LookupFunction } from "node:net";
 import { Turns } from "../async";
 import type { Config } from "../config";
 import { BasetideError } from "../errors";
-import { kindOfAddress, whyRefused } from "../net";
+import { guardedGet } from "../net";
 
 /** Of one account at a time; the next ones wait. Browsers open as many connections to a host. */
 const AT_ONCE = 6;
@@ -61,50 +56,12 @@ async function fetchBytes(
   url: string,
   { privateDestinations, upstreamTimeoutMs }: Pick<Config, "privateDestinations" | "upstreamTimeoutMs">,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
-  const { protocol, hostname } = new URL(url);
-  const host = hostname.replace(/^\[(.*)\]$/, "$1");
-  const allow = (addresses: string[]) => {
-    const reason = addresses
-      .map((address) => whyRefused(kindOfAddress(address), privateDestinations))
-      .find((each) => each !== undefined);
-    if (reason !== undefined) throw new Error(`${host} ${reason}`);
-    return addresses.map((address) => ({ address, family: isIP(address) }));
-  };
-  if (isIP(host)) allow([host]);
-  const guarded: LookupFunction = (name, options, done) => {
-    lookup(name, { all: true })
-      .then((found) => allow(found.map(({ address }) => address)))
-      .then(
-        (all) => (options.all ? done(null, all) : done(null, all[0]!.address, all[0]!.family)),
-        (error: Error) => done(error, []),
-      );
-  };
-  const options: RequestOptions = {
-    lookup: guarded,
-    agent: false,
+  const { status, bytes } = await guardedGet(url, {
+    allowed: privateDestinations,
     signal: AbortSignal.timeout(upstreamTimeoutMs),
-  };
-  const send = protocol === "https:" ? requestHttps : requestHttp;
-  return new Promise((resolve, reject) => {
-    const sent = send(url, options, (response) => {
-      const parts: Buffer[] = [];
-      let size = 0;
-      const end = (bytes: Uint8Array<ArrayBuffer> | null) => {
-        resolve(bytes);
-        response.destroy();
-      };
-      if (response.statusCode !== 200) return end(null);
-      response.on("data", (part: Buffer) => {
-        size += part.length;
-        if (size > MOST_BYTES) end(null);
-        else parts.push(part);
-      });
-      response.on("end", () => end(new Uint8Array(Buffer.concat(parts))));
-      response.on("error", reject);
-    });
-    sent.on("error", reject);
-    sent.end();
+    mostBytes: MOST_BYTES,
   });
+  return status === 200 && bytes.length <= MOST_BYTES ? bytes : null;
 }
 
 function typeOf(bytes: Uint8Array): string | undefined {

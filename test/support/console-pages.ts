@@ -11,6 +11,7 @@ export interface PageIds {
   record: string;
   token: string;
   agent: string;
+  connection: string;
   sqlUser: string;
   webhook: string;
   workspace: string;
@@ -60,6 +61,8 @@ const ACCOUNT: Record<string, Address> = {
   "/account/members": "/account/members",
   "/account/members/:id/remove": ({ member }) => `/account/members/${member}/remove`,
   "/account/tokens": "/account/tokens",
+  "/account/connections": "/account/connections",
+  "/account/connections/:id/revoke": ({ connection }) => `/account/connections/${connection}/revoke`,
   "/account/tokens/:id/revoke": ({ token }) => `/account/tokens/${token}/revoke`,
   "/account/agents": "/account/agents",
   "/account/agents/:id": ({ agent }) => `/account/agents/${agent}`,
@@ -141,6 +144,10 @@ export const notPages = [
   "/readyz",
   "/metrics",
   "/mcp",
+  "/.well-known/oauth-protected-resource",
+  "/.well-known/oauth-protected-resource/mcp",
+  "/.well-known/oauth-authorization-server",
+  "/oauth2/authorize",
   "/attachments/:baseId/:tableId/:recordId/:fieldId/:attachmentId",
   "/assets/:file",
   "/downloads/basetide-redirect.mjs",

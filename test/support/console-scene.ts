@@ -15,6 +15,7 @@ import { inviteMember } from "../../core/control/members";
 import { createDraft, setDraftBase, setDraftDestination, setDraftKey } from "../../core/control/onboarding";
 import { createSqlUser, getDatabase } from "../../core/control/placement";
 import type { IssueGroup } from "../../core/replica";
+import { addConnection } from "./add-connection";
 import type { PageIds } from "./console-pages";
 import type { Fleet } from "./fleet";
 import { sceneTables } from "./scene-tables";
@@ -183,6 +184,7 @@ async function addEverything(fleet: Fleet, base: Base, unconnected: string): Pro
     record: row!.id,
     token: token!.id,
     agent: agent.id,
+    connection: await addConnection(db, accountId, "Claude"),
     sqlUser: sqlUser.id,
     webhook: webhook.id,
     workspace: workspace.id,

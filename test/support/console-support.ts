@@ -1,6 +1,7 @@
 /** Shared by the tests of the console's pages: an app with a readable mailbox, and signed-in users. */
 import { consoleApp } from "../../apps/console/app";
 import { createAuth } from "../../apps/console/auth/auth";
+import type { DocumentNetwork } from "../../apps/console/auth/client-documents";
 import type { Config } from "../../core/config";
 import type { Mail } from "../../core/mail";
 import { type ConsoleClient, consoleClient } from "./console-client";
@@ -25,7 +26,13 @@ export interface TestConsole {
 
 /** @param options.config overrides the defaults; mail is delivered unless `hasMail` is false */
 export async function testConsole(
-  options: { config?: Partial<Config>; hasMail?: boolean; platforms?: TestControl["ctx"]["platforms"] } = {},
+  options: {
+    config?: Partial<Config>;
+    hasMail?: boolean;
+    platforms?: TestControl["ctx"]["platforms"];
+    /** How the documents of agents' clients are reached. */
+    network?: DocumentNetwork;
+  } = {},
 ): Promise<TestConsole> {
   const control = await testControl();
   const ctx = {
@@ -35,13 +42,14 @@ export async function testConsole(
   };
   const mails: Mail[] = [];
   const unread = new Set<Mail>();
-  const auth = createAuth(ctx, {
+  const mailer = {
     isConfigured: options.hasMail ?? true,
-    send: async (mail) => {
+    send: async (mail: Mail) => {
       mails.push(mail);
       if (!isNotice(mail)) unread.add(mail);
     },
-  });
+  };
+  const auth = createAuth(ctx, mailer, options.network);
   const app = consoleApp(ctx, auth);
   return {
     control: { ...control, ctx },

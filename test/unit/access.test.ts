@@ -5,7 +5,7 @@ import { can, isInScope, type Permission, roles, scopes } from "../../core/contr
 import { publicConsole } from "../support/api-description";
 
 const PUBLIC =
-  /^\/(docs|docs\/.*|skills\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|auth\/.*|sign-out|signup|verify-email|forgot-password|reset-password|hooks\/.*)?$/;
+  /^\/(docs|docs\/.*|skills\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|auth\/.*|sign-out|signup|verify-email|forgot-password|reset-password|oauth2\/(token|revoke)|\.well-known\/.*|hooks\/.*)?$/;
 
 const needed = publicConsole.routes
   .filter(
@@ -56,6 +56,8 @@ test("passwords of databases need `credentials`, and people need `members`", () 
     "GET /api/v1/agents/:id/calls",
     "POST /api/v1/agents/:id/token",
     "DELETE /api/v1/agents/:id",
+    "GET /api/v1/connections",
+    "DELETE /api/v1/connections/:id",
   ]);
   expect(routesWith("credentials")).toEqual(
     expect.arrayContaining([

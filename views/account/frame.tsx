@@ -10,6 +10,7 @@ const TEAM = [
 const AGENTS = [
   { href: "/account/agents", text: "Agents" },
   { href: "/account/proposals", text: "Proposals" },
+  { href: "/account/connections", text: "Connected programs" },
 ];
 
 /** The head of each page, by its path. */
@@ -24,6 +25,7 @@ const pages = {
   "/account/tokens": { title: "API", lead: "Tokens for the management API." },
   "/account/agents": { title: "Agents", lead: "AI clients that read your bases and propose changes." },
   "/account/proposals": { title: "Agents", lead: "Changes that wait for a decision." },
+  "/account/connections": { title: "Agents", lead: "Programs that work with your bases as agents." },
   "/account/status": { title: "Status page", lead: "A public page for those who rely on your data." },
   "/account/activity": { title: "Team", lead: "Changes to this account, and who made them." },
 } as const;

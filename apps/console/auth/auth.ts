@@ -9,7 +9,6 @@
  * A2. The server creates a session's token at sign-in; a token that the browser sent is never adopted.
  */
 import { createAttemptCounter } from "../../../core/attempts";
-import type { SignInProvider } from "../../../core/config";
 import type { Context } from "../../../core/context";
 import {
   COMMON_PASSWORD,
@@ -29,11 +28,13 @@ import { clientAddress, networkOf } from "../../../core/http";
 import { createMailer, type Mail, type Mailer } from "../../../core/mail";
 import { createMailPermits, type MailPermit, type MailRequest } from "../../../core/mail-permits";
 import { derivedKeys } from "../../../core/secrets";
+import type { DocumentNetwork } from "./client-documents";
 import { maySignUp } from "./closed-sign-ups";
 import { createDevices } from "./devices";
 import { createLibraryCall, type LibraryAnswer } from "./library-call";
 import { type ClientAttempt, createAttemptLimits, crowded, type LimitedAttempt, tooMany } from "./limits";
 import { mails } from "./mails";
+import { createOAuth, loadOAuth, type OAuth } from "./oauth";
 import { createProviders, type Providers } from "./providers";
 import { createResigner, hasSignedSession, SESSION_SECONDS } from "./resign";
 import { codeOptions, codePath, createTwoFactor, type TwoFactor } from "./two-factor";
@@ -86,6 +87,8 @@ export interface Auth {
   twoFactor: TwoFactor;
   /** Sign-in with other services. */
   providers: Providers;
+  /** Sign-in of agents' clients. */
+  oauth: OAuth;
   signOut(request: Request): Promise<AuthAnswer>;
   confirmAddress(request: Request, token: string): Promise<AuthAnswer>;
   requestReset(request: Request, email: string): Promise<AuthAnswer>;
@@ -114,7 +117,12 @@ type AuthContext = Pick<Context, "config" | "db" | "log">;
 /** Stands for clients whose connection has ended. They share one counter. */
 const UNKNOWN_CLIENT = "unknown";
 
-export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.config, ctx.log)): Auth {
+/** @param network for tests: how the documents of clients are reached */
+export function createAuth(
+  ctx: AuthContext,
+  mailer: Mailer = createMailer(ctx.config, ctx.log),
+  network?: DocumentNetwork,
+): Auth {
   const { config, db, log } = ctx;
   const pending = new Set<Promise<unknown>>();
   const later = (work: Promise<unknown>) => {
@@ -152,15 +160,15 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
       notify(notices.resetDone(user.email), "reset_notice");
     },
   };
-  const load = async (providers?: SignInProvider[]) =>
-    (await import("./library")).createLibrary(ctx, parts, providers);
+  const load = async (options?: Parameters<typeof import("./library").createLibrary>[2]) =>
+    (await import("./library")).createLibrary(ctx, parts, options);
   let loaded: ReturnType<typeof load> | undefined;
   // Its 20 MB are needed when someone signs in.
   const library = () => {
     loaded ??= load();
     return loaded;
   };
-  const providers = createProviders(ctx, () => load(config.signInProviders), resign);
+  const providers = createProviders(ctx, () => load({ providers: config.signInProviders }), resign);
   const call = createLibraryCall(config, async (request) => (await library()).handler(request), resign);
 
   const networkOfClient = (request: Request) =>
@@ -324,6 +332,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
           return done;
         }),
     },
+    oauth: createOAuth(ctx, () => loadOAuth(ctx, load, network), resign),
     twoFactor: createTwoFactor({
       db,
       call,

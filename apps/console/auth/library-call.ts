@@ -25,6 +25,8 @@ interface CallScope {
   appCode?: string;
   /** In the queue of passwords to check. */
   place?: PasswordPlace;
+  /** The agent that a member connects a client to. */
+  agentId?: string;
   /** The user whose address or password the call has confirmed. */
   user?: { id: string; email: string };
   /** The id of the user for whom the call has created a session. */

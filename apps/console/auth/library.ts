@@ -1,8 +1,9 @@
 /** Configures better-auth: our tables, our hashes, our mails. */
-import { APIError } from "better-auth/api";
+import { APIError, isAPIError } from "better-auth/api";
 import { betterAuth } from "better-auth/minimal";
 import { genericOAuth } from "better-auth/plugins/generic-oauth";
 import { twoFactor } from "better-auth/plugins/two-factor";
+import type { BetterAuthPlugin } from "better-auth/types";
 import type { SignInProvider } from "../../../core/config";
 import type { Context } from "../../../core/context";
 import {
@@ -38,6 +39,11 @@ const idKinds = {
   account: "user_login",
   verification: "verification",
   twoFactor: "two_factor",
+  oauthAccessToken: "oauth",
+  oauthClient: "oauth",
+  oauthConsent: "connection",
+  oauthRefreshToken: "oauth",
+  oauthResource: "oauth",
 } as const;
 
 const timestamps = { createdAt: "created_at", updatedAt: "updated_at" };
@@ -51,14 +57,23 @@ interface LibraryParts {
   onPasswordReset(user: { id: string; email: string }): Promise<void>;
 }
 
-/**
- * @param providers that people may sign in with. The library asks each for its addresses when it is created, and waits
- *   for them before every call: an instance with providers is for these sign-ins alone.
- */
+interface LibraryOptions {
+  /**
+   * That people may sign in with. The library asks each for its addresses when it is created, and waits for them before
+   * every call: an instance with providers is for these sign-ins alone.
+   */
+  providers?: SignInProvider[];
+  plugins?: BetterAuthPlugin[];
+  /** Default: `/auth`. */
+  basePath?: string;
+  /** Where the library sends people with errors that belong to no other page. */
+  errorUrl?: string;
+}
+
 export function createLibrary(
   ctx: Pick<Context, "config" | "db" | "log">,
   parts: LibraryParts,
-  providers: SignInProvider[] = [],
+  { providers = [], plugins = [], basePath = BASE_PATH, errorUrl }: LibraryOptions = {},
 ) {
   const { config, db, log } = ctx;
   const { mailer, confirmsAddresses, later } = parts;
@@ -69,10 +84,16 @@ export function createLibrary(
     if (permit?.to === one.to.toLowerCase()) await mailer.send(one, permit);
     else log.error({ subject: one.subject }, "mail not sent: the request has no mail permit");
   };
+  /** What a client did wrong, it is told; the library would print it. */
+  const reportFault = (error: unknown) => {
+    if (!isAPIError(error) || error.status === "INTERNAL_SERVER_ERROR")
+      log.error({ error }, "the sign-in of a client failed");
+  };
   return betterAuth({
     appName: "Basetide",
     baseURL: config.consoleUrl,
-    basePath: BASE_PATH,
+    basePath,
+    ...(errorUrl && { onAPIError: { errorURL: errorUrl, onError: reportFault } }),
     secrets: numberedKeys(config, "sessions"),
     database: controlAdapter(db),
     telemetry: { enabled: false },
@@ -187,6 +208,7 @@ export function createLibrary(
       fields: { expiresAt: "expires_at", ...timestamps },
     },
     plugins: [
+      ...plugins,
       genericOAuth({
         config: providers.map(({ id, name, issuer, clientId, clientSecret }) => ({
           providerId: id,

@@ -6,12 +6,13 @@
  */
 import type { McpHttpHandler } from "@modelcontextprotocol/server";
 import { Elysia } from "elysia";
-import { authenticate } from "../../../core/control/accounts";
-import { agentOfToken } from "../../../core/control/agents";
+import { agentScopes, authenticate } from "../../../core/control/accounts";
+import { agentOfConnection, agentOfToken, isConnectionToken } from "../../../core/control/agents";
 import type { ManagementContext } from "../../../core/control/bases";
 import { BasetideError, isBasetideError } from "../../../core/errors";
 import { answerError } from "../../../core/http/service";
 import { countCall } from "../api-limit";
+import { mcpResource, RESOURCE_METADATA_PATH } from "../auth/oauth";
 import type { AgentCaller } from "./caller";
 import { MCP_PATH } from "./path";
 
@@ -28,19 +29,18 @@ export function mcpRoutes(ctx: ManagementContext) {
   };
   const answer = async (request: Request): Promise<Response> => {
     refuseRebinding(request, ctx.config.consoleUrl);
-    const bearer = await authenticate(ctx.db, request.headers.get("authorization"));
+    const { clientId, ...caller } = await callerOf(ctx, request.headers.get("authorization"));
     countCall(request);
-    const agent = await agentOfToken(ctx.db, bearer);
-    const extra: AgentCaller = { agent, scopes: bearer.token.scopes };
-    const { id: clientId, scopes } = bearer.token;
-    return (await load()).fetch(request, { authInfo: { token: "", clientId, scopes, extra: { ...extra } } });
+    const authInfo = { token: "", clientId, scopes: [...caller.scopes], extra: { ...caller } };
+    return (await load()).fetch(request, { authInfo });
   };
   const route = async ({ request }: { request: Request }) => {
     try {
       return await answer(request);
     } catch (error) {
       const refusal = answerError(ctx.log, request, error, "UNKNOWN");
-      if (isBasetideError(error, "unauthorized")) refusal.headers.set("www-authenticate", "Bearer");
+      if (isBasetideError(error, "unauthorized"))
+        refusal.headers.set("www-authenticate", challenge(request, ctx.config.consoleUrl));
       return refusal;
     }
   };
@@ -49,6 +49,28 @@ export function mcpRoutes(ctx: ManagementContext) {
     .post(MCP_PATH, route, options)
     .get(MCP_PATH, route, options)
     .delete(MCP_PATH, route, options);
+}
+
+/** The agent of an API token, or that of a client that a member has connected. */
+async function callerOf(
+  { db, config }: ManagementContext,
+  authorization: string | null,
+): Promise<AgentCaller & { clientId: string }> {
+  if (isConnectionToken(authorization))
+    return agentOfConnection(db, authorization, mcpResource(config.consoleUrl));
+  const bearer = await authenticate(db, authorization);
+  const agent = await agentOfToken(db, bearer);
+  return { agent, scopes: bearer.token.scopes, clientId: bearer.token.id };
+}
+
+/** Tells a client without a valid token where to sign in (RFC 9728). */
+function challenge(request: Request, consoleUrl: string): string {
+  const about = [
+    ...(request.headers.has("authorization") ? [`error="invalid_token"`] : []),
+    `resource_metadata="${new URL(RESOURCE_METADATA_PATH, consoleUrl)}"`,
+    `scope="${agentScopes.join(" ")}"`,
+  ];
+  return `Bearer ${about.join(", ")}`;
 }
 
 /**

@@ -3,6 +3,7 @@ import type { AnyResource } from "../resource-kit/resource";
 import { agentsResource } from "./agents";
 import { alertsResource } from "./alerts";
 import { changeSetsResource } from "./change-sets";
+import { connectionsResource } from "./connections";
 import { proposalsResource } from "./proposals";
 import { requestsResource } from "./requests";
 import { tokensResource } from "./tokens";
@@ -13,6 +14,7 @@ export const resources: AnyResource[] = [
   alertsResource,
   changeSetsResource,
   proposalsResource,
+  connectionsResource,
   requestsResource,
   tokensResource,
   workspacesResource,

@@ -19,6 +19,7 @@ export {
 } from "./passwords";
 export {
   type AgentScope,
+  agentScopes,
   can,
   denial,
   type GivenRole,
@@ -41,6 +42,7 @@ export {
   type Bearer,
   createAgentToken,
   createToken,
+  hashToken,
   listTokens,
   revokeToken,
   setAgentScopes,

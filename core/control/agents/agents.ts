@@ -94,6 +94,22 @@ export async function createAgent(
     userId?: string | undefined;
   },
 ): Promise<{ agent: Agent; token: string }> {
+  const agent = await createAgentWithoutToken(ctx, accountId, asked);
+  const token = await tokenFor(ctx, agent, asked.userId);
+  return { agent: await getAgent(ctx.db, accountId, agent.id), token };
+}
+
+/** Creates an agent as which only clients act that members connect. @throws BasetideError, as `createAgent` */
+export async function createAgentWithoutToken(
+  ctx: AgentContext,
+  accountId: string,
+  asked: {
+    name: string;
+    bases: AskedBase[];
+    mayPropose: boolean;
+    limits?: Partial<AgentLimits> | undefined;
+  },
+): Promise<Agent> {
   const name = checkName(asked.name);
   const rows = await resolveBases(ctx, accountId, asked.bases);
   const id = newId("agent");
@@ -119,8 +135,7 @@ export async function createAgent(
     );
     throw error;
   }
-  const token = await tokenFor(ctx, agent, asked.userId);
-  return { agent: await getAgent(ctx.db, accountId, id), token };
+  return agent;
 }
 
 /**

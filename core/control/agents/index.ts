@@ -5,6 +5,7 @@ export {
   type AskedBase,
   agentOfToken,
   createAgent,
+  createAgentWithoutToken,
   getAgent,
   highestLimits,
   listAgents,
@@ -14,5 +15,17 @@ export {
   usualLimits,
 } from "./agents";
 export { type AgentCall, listAgentCalls, recordAgentCall } from "./calls";
+export {
+  ACCESS_TOKEN_PREFIX,
+  type AgentConnection,
+  agentOfConnection,
+  endConnection,
+  getConnection,
+  grantedScopes,
+  isConnectionToken,
+  listConnections,
+  recordConnected,
+  sqlUsersOfAgents,
+} from "./connections";
 export { applyReads, readableIn } from "./reads";
 export { type AgentRule, setAgentRules } from "./rules";

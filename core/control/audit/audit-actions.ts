@@ -25,6 +25,8 @@ export const auditActions = {
   "agent.rules_changed": "changed what an agent's proposals may do without approval",
   "agent.token_renewed": "created a new token of an agent",
   "agent.revoked": "revoked an agent",
+  "agent.connected": "connected a client to an agent",
+  "agent.disconnected": "disconnected a client from an agent",
   "member.invited": "invited a member",
   "invitation.withdrawn": "withdrew an invitation",
   "member.joined": "joined",

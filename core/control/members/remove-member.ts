@@ -1,7 +1,8 @@
 /**
  * Removes a member from an account, and revokes the secrets that they may have seen.
  *
- * Their sessions and the API tokens that they created stop working with the removal. Database passwords, attachment
+ * Their sessions, the API tokens that they created and the clients that they connected to agents stop working with the
+ * removal. Database passwords, attachment
  * links and tokens of other members are shared: they stay valid unless the remover revokes them here.
  */
 import type { Actor } from "../../context";
@@ -95,6 +96,10 @@ async function endMembership(
   return db.begin(async (tx) => {
     await tx`delete from account_members where account_id = ${accountId} and user_id = ${userId}`;
     await tx`update sessions set account_id = null where account_id = ${accountId} and user_id = ${userId}`;
+    for (const table of ["oauth_consents", "oauth_access_tokens", "oauth_refresh_tokens"])
+      await tx`
+        delete from ${tx(table)}
+        where user_id = ${userId} and reference_id in (select id from agents where account_id = ${accountId})`;
     const { count } = await tx`
       delete from api_tokens
       where account_id = ${accountId} and (created_by = ${userId} or ${revokesAllTokens})`;

@@ -72,6 +72,23 @@ export const retention: Record<string, Retention> = {
     about: "after the move: until then, clients of the old address learn the new one",
   },
   notification_addresses: { bound: "one per `CONSOLE_URL` that was ever configured" },
+  oauth_access_tokens: { expires: "expires_at" },
+  oauth_client_assertions: { expires: "expires_at" },
+  oauth_clients: {
+    kept: "7 days",
+    column: "updated_at",
+    only: "not exists (select from oauth_consents as o where o.client_id = oauth_clients.client_id)",
+    about: "after a client was last seen that nobody has connected",
+  },
+  oauth_consents: {
+    kept: "31 days",
+    column: "updated_at",
+    only: `not exists (select from oauth_refresh_tokens as t where t.reference_id = oauth_consents.reference_id
+      and t.user_id = oauth_consents.user_id and t.client_id = oauth_consents.client_id)`,
+    about: "after a client was connected, unless it has a token that can be renewed",
+  },
+  oauth_refresh_tokens: { expires: "expires_at" },
+  oauth_resources: { bound: "one per `CONSOLE_URL` that was ever configured" },
   query_history: {
     kept: "90 days",
     column: "ran_at",

@@ -228,6 +228,181 @@ comment on column api_tokens.last_used_at is 'to the hour, so that not every use
 create index api_tokens_account_idx on api_tokens (account_id);
 create index api_tokens_agent_idx on api_tokens (agent_id) where agent_id is not null;
 
+-- Sign-in for the clients of agents: the tables of better-auth's OAuth provider, under our names. It writes lists as JSON
+-- into text, and uses of each table only a part. Tokens and codes are stored as hashes.
+
+-- The clients that people have connected, from the documents that describe them.
+create table oauth_clients (
+  id text not null,
+  -- The address of the client's metadata document.
+  client_id text not null,
+  client_secret text,
+  client_discovery_id text,
+  disabled boolean default false,
+  skip_consent boolean,
+  enable_end_session boolean,
+  subject_type text,
+  scopes text,
+  client_credentials_scopes text,
+  user_id text,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  name text,
+  uri text,
+  icon text,
+  contacts text,
+  tos text,
+  policy text,
+  software_id text,
+  software_version text,
+  software_statement text,
+  redirect_uris text not null,
+  post_logout_redirect_uris text,
+  backchannel_logout_uri text,
+  backchannel_logout_session_required boolean,
+  token_endpoint_auth_method text,
+  application_type text,
+  jwks text,
+  jwks_uri text,
+  grant_types text,
+  response_types text,
+  require_pkce boolean,
+  dpop_bound_access_tokens boolean,
+  reference_id text,
+  metadata jsonb,
+  constraint oauth_clients_pkey primary key (id),
+  constraint oauth_clients_user_fkey foreign key (user_id) references users (id) on delete cascade,
+  constraint oauth_clients_client_key unique (client_id)
+);
+
+create index oauth_clients_user_idx on oauth_clients (user_id) where user_id is not null;
+
+-- What tokens are for: the address of `/mcp`.
+create table oauth_resources (
+  id text not null,
+  identifier text not null,
+  name text not null,
+  access_token_ttl integer,
+  refresh_token_ttl integer,
+  signing_algorithm text,
+  signing_key_id text,
+  allowed_scopes text,
+  custom_claims jsonb,
+  dpop_bound_access_tokens_required boolean,
+  disabled boolean,
+  created_at timestamptz,
+  updated_at timestamptz,
+  policy_version integer,
+  metadata jsonb,
+  constraint oauth_resources_pkey primary key (id),
+  constraint oauth_resources_identifier_key unique (identifier)
+);
+
+-- A member's consent that a client acts as an agent (`reference_id`).
+create table oauth_consents (
+  id text not null,
+  client_id text not null,
+  user_id text not null,
+  reference_id text not null,
+  resources text,
+  requested_user_info_claims text,
+  scopes text not null,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  constraint oauth_consents_pkey primary key (id),
+  constraint oauth_consents_client_fkey foreign key (client_id) references oauth_clients (client_id) on delete cascade,
+  constraint oauth_consents_user_fkey foreign key (user_id) references users (id) on delete cascade,
+  constraint oauth_consents_agent_fkey foreign key (reference_id) references agents (id) on delete cascade,
+  constraint oauth_consents_key unique (reference_id, user_id, client_id)
+);
+
+create index oauth_consents_client_idx on oauth_consents (client_id);
+create index oauth_consents_user_idx on oauth_consents (user_id);
+
+create table oauth_refresh_tokens (
+  id text not null,
+  -- SHA-256, in hex.
+  token text not null,
+  client_id text not null,
+  session_id text,
+  user_id text not null,
+  -- The agent.
+  reference_id text not null,
+  authorization_code_id text,
+  resources text,
+  requested_user_info_claims text,
+  expires_at timestamptz not null,
+  created_at timestamptz not null,
+  -- When it was replaced by the next one: using it again after that ends the connection.
+  revoked timestamptz,
+  rotated_at timestamptz,
+  rotation_replay_response text,
+  rotation_replay_expires_at timestamptz,
+  auth_time timestamptz,
+  confirmation jsonb,
+  scopes text not null,
+  constraint oauth_refresh_tokens_pkey primary key (id),
+  constraint oauth_refresh_tokens_client_fkey foreign key (client_id) references oauth_clients (client_id)
+    on delete cascade,
+  constraint oauth_refresh_tokens_session_fkey foreign key (session_id) references sessions (id) on delete set null,
+  constraint oauth_refresh_tokens_user_fkey foreign key (user_id) references users (id) on delete cascade,
+  constraint oauth_refresh_tokens_agent_fkey foreign key (reference_id) references agents (id) on delete cascade,
+  constraint oauth_refresh_tokens_token_key unique (token)
+);
+
+create index oauth_refresh_tokens_client_idx on oauth_refresh_tokens (client_id);
+create index oauth_refresh_tokens_session_idx on oauth_refresh_tokens (session_id);
+create index oauth_refresh_tokens_user_idx on oauth_refresh_tokens (user_id);
+create index oauth_refresh_tokens_agent_idx on oauth_refresh_tokens (reference_id);
+create index oauth_refresh_tokens_code_idx on oauth_refresh_tokens (authorization_code_id);
+create index oauth_refresh_tokens_expires_idx on oauth_refresh_tokens (expires_at);
+
+create table oauth_access_tokens (
+  id text not null,
+  -- SHA-256, in hex.
+  token text not null,
+  client_id text not null,
+  session_id text,
+  user_id text not null,
+  -- The agent.
+  reference_id text not null,
+  authorization_code_id text,
+  resources text,
+  requested_user_info_claims text,
+  refresh_id text,
+  expires_at timestamptz not null,
+  created_at timestamptz not null,
+  revoked timestamptz,
+  confirmation jsonb,
+  scopes text not null,
+  constraint oauth_access_tokens_pkey primary key (id),
+  constraint oauth_access_tokens_client_fkey foreign key (client_id) references oauth_clients (client_id)
+    on delete cascade,
+  constraint oauth_access_tokens_session_fkey foreign key (session_id) references sessions (id) on delete set null,
+  constraint oauth_access_tokens_user_fkey foreign key (user_id) references users (id) on delete cascade,
+  constraint oauth_access_tokens_agent_fkey foreign key (reference_id) references agents (id) on delete cascade,
+  constraint oauth_access_tokens_refresh_fkey foreign key (refresh_id) references oauth_refresh_tokens (id)
+    on delete cascade,
+  constraint oauth_access_tokens_token_key unique (token)
+);
+
+create index oauth_access_tokens_client_idx on oauth_access_tokens (client_id);
+create index oauth_access_tokens_session_idx on oauth_access_tokens (session_id);
+create index oauth_access_tokens_user_idx on oauth_access_tokens (user_id);
+create index oauth_access_tokens_agent_idx on oauth_access_tokens (reference_id);
+create index oauth_access_tokens_refresh_idx on oauth_access_tokens (refresh_id);
+create index oauth_access_tokens_code_idx on oauth_access_tokens (authorization_code_id);
+create index oauth_access_tokens_expires_idx on oauth_access_tokens (expires_at);
+
+-- Assertions with which clients prove their keys: each works once.
+create table oauth_client_assertions (
+  id text not null,
+  expires_at timestamptz not null,
+  constraint oauth_client_assertions_pkey primary key (id)
+);
+
+create index oauth_client_assertions_expires_idx on oauth_client_assertions (expires_at);
+
 -- Rate limits of the console (sign-ins, mails ...), shared by all processes; see functions/attempts.sql. Unlogged,
 -- because a crash costs no more than one window of the limits.
 create unlogged table attempts (

@@ -10,13 +10,14 @@ import { createWorkspace } from "../../../core/control/budgets";
 import { createDraft, setDraftKey } from "../../../core/control/onboarding";
 import { createRequest } from "../../../core/control/placement";
 import { newId } from "../../../core/ids";
+import { addConnection } from "../../support/add-connection";
 import type { ConsoleClient } from "../../support/console-client";
 import { type TestConsole, testConsole } from "../../support/console-support";
 import { caller, GOOD_KEY } from "../../support/control-support";
 
 /** Public pages. */
 const PUBLIC =
-  /^\/(docs|docs\/.*|llms\.txt|skills\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in|sign-in\/code|sign-in\/with\/:provider|auth\/callback\/:provider|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|mcp)?$/;
+  /^\/(docs|docs\/.*|llms\.txt|skills\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in|sign-in\/code|sign-in\/with\/:provider|auth\/callback\/:provider|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|oauth2\/(token|revoke)|\.well-known\/.*|mcp)?$/;
 /** The victim's texts that no other account may read. */
 const MARK = "Inventory";
 
@@ -43,8 +44,7 @@ beforeAll(async () => {
   const { webhook } = await createWebhook(ctx, victim.accountId, hook);
   await victim.post("/account/members", { email: "friend@example.org" });
   const { db } = ctx;
-  await db`insert into agents (id, account_id, name, may_propose, created_by)
-    values (${newId("agent")}, ${victim.accountId}, ${MARK}, false, ${victim.email})`;
+  const connection = await addConnection(db, victim.accountId, MARK);
   const one = async (rows: PromiseLike<readonly unknown[]>) => ((await rows)[0] as { id: string }).id;
   ids = [
     [/\/account\/tokens/, await one(db`select id from api_tokens where account_id = ${victim.accountId}`)],
@@ -68,6 +68,7 @@ beforeAll(async () => {
       await one(db`insert into change_sets (id, base_id, state, note, is_proposal)
         values (${newId("change_set")}, ${base.id}, 'proposed', ${MARK}, true) returning id`),
     ],
+    [/\/connections/, connection],
     [/\/agents/, await one(db`select id from agents where account_id = ${victim.accountId}`)],
     [/^\/new/, draft.id],
     [/\/requests/, request.id],
@@ -103,7 +104,8 @@ async function state(): Promise<string> {
   const tables = await db<{ name: string }[]>`
     select relname as name from pg_class
     where relnamespace = 'public'::regnamespace and relkind = 'r'
-      and relname not in ('rate_limits', 'attempts')
+      -- What tokens are for: written by the first sign-in of a client.
+      and relname not in ('rate_limits', 'attempts', 'oauth_resources')
       -- Calls of an allowed page that asks the source are stored seconds later.
       and relname !~ '^quota_' order by 1`;
   const hash = createHash("sha256");
@@ -296,9 +298,9 @@ test("a form that another site submits has no effect, with any cookies, on every
     { origin: "null" },
     {},
   ];
-  for (const route of routes().filter(
-    ({ method, path }) => method === "POST" && !/^\/(api|hooks)\//.test(path),
-  )) {
+  // Programs send tokens and codes, and no cookie is read.
+  const programs = /^\/(api|hooks|oauth2\/(token|revoke)$)/;
+  for (const route of routes().filter(({ method, path }) => method === "POST" && !programs.test(path))) {
     for (const headers of foreign) {
       const { status } = await send(victim, route, headers as Record<string, string>);
       expect([route.path, headers, status]).toEqual([route.path, headers, 403]);

@@ -12,7 +12,7 @@ import { caller, GOOD_KEY } from "../../support/control-support";
 
 /** Pages for everyone, the operator's, and what agents call, which have checks of their own. */
 const OTHERS =
-  /^\/(docs|docs\/.*|skills\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|auth\/.*|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|mcp|operator.*)?$/;
+  /^\/(docs|docs\/.*|skills\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|auth\/.*|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|oauth2\/(token|revoke)|\.well-known\/.*|mcp|operator.*)?$/;
 
 let made: TestConsole;
 let owner: Awaited<ReturnType<TestConsole["person"]>>;

@@ -9,6 +9,7 @@ import { activityPages } from "./activity";
 import { baseActions } from "./base-actions";
 import { basePages } from "./base-pages";
 import { confirmationPages } from "./confirmations";
+import { connectClientPages } from "./connect-client";
 import { connectPages } from "./connect-pages";
 import { dataPages } from "./data-pages";
 import { docsPages } from "./docs-pages";
@@ -49,6 +50,7 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(namesPages(ctx))
     .use(sqlPages(ctx))
     .use(connectPages(ctx))
+    .use(connectClientPages(ctx))
     .use(proxyPages(ctx))
     .use(writePages(ctx))
     .use(dataPages(ctx))
