@@ -63,7 +63,18 @@ const style = makeAsset(
   FONT_FACE,
 );
 /** Parts of the console that the public pages do not have. */
-const CONSOLE_ONLY = ["field-icons", "data", "grid", "sql"];
+const CONSOLE_ONLY = [
+  "field-icons",
+  "settings",
+  "data",
+  "grid",
+  "sql",
+  "sql-side",
+  "sql-results",
+  "sql-plan",
+  "sql-panes",
+  "schema",
+];
 const publicStyle = makeAsset(
   "public.css",
   "text/css; charset=utf-8",

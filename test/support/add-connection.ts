@@ -7,7 +7,7 @@ export async function addConnection(db: Db, accountId: string, name: string): Pr
   const [agent, connection] = [newId("agent"), newId("connection")];
   const clientId = `https://client.example.com/${agent}.json`;
   await db`insert into agents (id, account_id, name, may_propose, created_by)
-    values (${agent}, ${accountId}, ${name}, true, 'owner@example.org')`;
+    values (${agent}, ${accountId}, ${`Agent of ${name}`}, true, 'owner@example.org')`;
   await db`insert into oauth_clients (id, client_id, name, redirect_uris)
     values (${newId("oauth")}, ${clientId}, ${name}, '["http://127.0.0.1/callback"]')`;
   await db`

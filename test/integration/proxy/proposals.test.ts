@@ -295,8 +295,10 @@ test("a rule approves updates of its fields alone, up to its number in an hour, 
     at.propose([done(two)]),
     at.propose([done(three)]),
   ]);
-  expect(both.map(({ data }) => data.state).sort()).toEqual(["approved", "approved", "proposed"]);
-  for (const { data } of both) if (data.state === "approved") await ended(at.base, data.id);
+  // One that is approved runs at once.
+  const approved = both.filter(({ data }) => data.state !== "proposed");
+  expect(approved).toHaveLength(2);
+  for (const { data } of approved) await ended(at.base, data.id);
   expect(at.statuses().filter((status) => status === "Done")).toHaveLength(2);
   const entries = await stack.ctx.db<{ actor: string; details: { allowed_by: string } }[]>`
     select actor, details from audit_log

@@ -10,7 +10,14 @@ export interface ListedOperation {
   operation: ApiOperation;
 }
 
-export function Operation({ listed, api }: { listed: ListedOperation; api: ApiDocument }) {
+interface OperationProps {
+  listed: ListedOperation;
+  api: ApiDocument;
+  /** What every operation may answer: the page says it once. */
+  common: Record<string, ApiResponse>;
+}
+
+export function Operation({ listed, api, common }: OperationProps) {
   const { method, path, operation } = listed;
   const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
   const query = parameterFields(parameters, "query");
@@ -45,7 +52,7 @@ export function Operation({ listed, api }: { listed: ListedOperation; api: ApiDo
           </>
         )}
         <h4>Answers</h4>
-        <Answers responses={responses} />
+        <Answers responses={without(common, responses)} />
       </div>
       <div class="api-example">
         <CodeBlock code={curl(listed, api)} language="sh" />
@@ -54,7 +61,25 @@ export function Operation({ listed, api }: { listed: ListedOperation; api: ApiDo
   );
 }
 
-function Answers({ responses }: { responses: Record<string, ApiResponse> }) {
+/** The answers that all of the operations have, with the same texts. */
+export function commonAnswers(operations: ListedOperation[]): Record<string, ApiResponse> {
+  const [first, ...rest] = operations.map(({ operation }) => operation.responses);
+  const isCommon = ([status, response]: [string, ApiResponse]) =>
+    rest.every((responses) => isSame(responses[status], response));
+  return Object.fromEntries(Object.entries(first ?? {}).filter(isCommon));
+}
+
+function without(common: Record<string, ApiResponse>, responses: Record<string, ApiResponse>) {
+  return Object.fromEntries(
+    Object.entries(responses).filter(([status, response]) => !isSame(common[status], response)),
+  );
+}
+
+function isSame(one: ApiResponse | undefined, other: ApiResponse): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+export function Answers({ responses }: { responses: Record<string, ApiResponse> }) {
   return (
     <ul class="api-answers">
       {Object.entries(responses).map(([status, { description, content = {} }]) => (

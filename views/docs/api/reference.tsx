@@ -4,12 +4,13 @@ import { DocsFrame } from "../frame";
 import type { ApiDocument } from "../openapi";
 import type { DocGroup, DocHeading } from "../types";
 import { exampleOfObject, objectsOf, operationsByTag, tagAnchor } from "./listing";
-import { Operation } from "./operation";
+import { Answers, commonAnswers, Operation } from "./operation";
 import { Described, Fields } from "./parts";
 import { fieldsOf, objectAnchor } from "./schema-text";
 
 export function ApiReference({ api, groups }: { api: ApiDocument; groups: DocGroup[] }) {
   const byTag = operationsByTag(api);
+  const common = commonAnswers(byTag.flatMap(({ operations }) => operations));
   const headings: DocHeading[] = byTag.flatMap(({ tag, operations }) => [
     { level: 2, text: tag, anchor: tagAnchor(tag) },
     ...operations.map(({ operation }) => ({
@@ -33,6 +34,8 @@ export function ApiReference({ api, groups }: { api: ApiDocument; groups: DocGro
           language="sh"
           code={`TOKEN=…   # from the console: API\ncurl "${api.servers[0]!.url}/api/v1/bases" -H "Authorization: Bearer $TOKEN"`}
         />
+        <p>Besides the answers that it lists, each call may have these:</p>
+        <Answers responses={common} />
         {byTag.map(({ tag, operations }) => (
           <section key={tag}>
             <h2 id={tagAnchor(tag)}>
@@ -41,7 +44,7 @@ export function ApiReference({ api, groups }: { api: ApiDocument; groups: DocGro
               </a>
             </h2>
             {operations.map((listed) => (
-              <Operation key={listed.operation.operationId} listed={listed} api={api} />
+              <Operation key={listed.operation.operationId} listed={listed} api={api} common={common} />
             ))}
           </section>
         ))}
