@@ -18,7 +18,7 @@ const MAX_NOTE_LENGTH = 1000;
 /** A proposal can be approved for this long. */
 const PROPOSED_FOR = "7 days";
 /** Sets of a base that wait or are carried out, at most. */
-const MOST_OPEN = 100;
+export const MOST_OPEN = 100;
 
 /** The state `expired` is not stored: it follows from the age of a proposal. */
 export const changeSetStates = [
