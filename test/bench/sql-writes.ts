@@ -98,6 +98,7 @@ export async function run(): Promise<boolean> {
       ["of that, the statement before COMMIT, s", (statement / 1000).toFixed(2), ""],
       ["times faster than one row a call", faster.toFixed(1), LEAST_FASTER],
       ["a row over HTTP, p50, ms", quantile(byHttp, 0.5).toFixed(1), ""],
+      ["the same, p99, ms", quantile(byHttp, 0.99).toFixed(1), ""],
       ["a row by SQL beyond that, p50, ms", added(0.5).toFixed(1), MOST_ADDED.p50],
       ["a row by SQL beyond that, p99, ms", added(0.99).toFixed(1), MOST_ADDED.p99],
     ],
