@@ -205,8 +205,10 @@ export { type StatementCount, statementCounts } from "./statements";
 export { columnTypeOf, type ReadBack, traitsOf } from "./type-map";
 export { foreignNames, retiredTables, settleDependents } from "./views";
 export { type EndReason, endExcess, readActivity } from "./watchdog";
+export { WRITABLE_TYPES } from "./writable-types";
 export {
   grantWrites,
   installWrites,
   removeWrites,
 } from "./write-door";
+export { writeSchemasOf, writeViewOf } from "./write-schemas";

@@ -120,6 +120,10 @@ begin
       return new;
     end if;
     v_intent := v_intent || jsonb_build_object('fields', v_fields);
+    -- Of write.attach.
+    if {{own}}.setting('basetide.filenames') is not null then
+      v_intent := v_intent || jsonb_build_object('filenames', {{own}}.setting('basetide.filenames')::jsonb);
+    end if;
   end if;
   if tg_op <> 'INSERT' then
     v_intent := v_intent || jsonb_build_object('record', v_old -> 'id', 'before', (
@@ -164,12 +168,15 @@ begin
   if v_nth > 10000 then
     raise exception 'a transaction writes at most 10,000 rows' using errcode = '54000',
       hint = 'Write the rest in another transaction.';
-  elsif v_timeout > interval '0' and make_interval(secs => v_nth / 50.0) > v_timeout then
+  elsif v_timeout > interval '0' and make_interval(secs => v_nth / 50.0) > v_timeout
+    and not {{own}}.is_on('basetide.is_submitted') then
     raise exception 'Airtable takes about % s for % rows, which is more than statement_timeout', v_nth / 50, v_nth
-      using errcode = '54000', hint = 'Write fewer rows in a transaction, or raise statement_timeout.';
+      using errcode = '54000', hint = format('Write fewer rows in a transaction, raise statement_timeout, or call %I.submit() first.', {{write_text}});
   end if;
-  -- The client may have made all constraints immediate.
-  set constraints {{own}}.send_intents deferred;
+  if v_nth = 1 then
+    -- The client may have made all constraints immediate.
+    set constraints {{own}}.send_intents deferred;
+  end if;
   insert into {{own}}.intents (pid, nth, intent) values (pg_backend_pid(), v_nth, p_intent);
 end $intend$;
 
@@ -199,6 +206,7 @@ create or replace function {{own}}.send_intents() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $send_intents$
 declare
   v_intents jsonb;
+  v_submitted text;
 begin
   if not exists (select from {{own}}.intents as i where i.pid = pg_backend_pid()) then
     return null;
@@ -207,16 +215,20 @@ begin
       using errcode = '0A000', hint = 'Leave that statement out.';
   end if;
   with sent as (delete from {{own}}.intents as i where i.pid = pg_backend_pid() returning i.nth, i.intent)
-  select jsonb_agg(s.intent order by s.nth) into v_intents from sent as s;
-  perform {{own}}.send(v_intents);
+  select jsonb_agg(s.intent order by s.nth) filter (where not s.intent ? 'submit'), max(s.intent ->> 'submit')
+  into v_intents, v_submitted from sent as s;
+  if v_intents is not null then
+    perform {{own}}.send(v_intents, v_submitted);
+  end if;
   return null;
 end $send_intents$;
 
 do $trigger$
 begin
   if not exists (select from pg_trigger where tgrelid = '{{own}}.intents'::regclass and tgname = 'send_intents') then
+    -- Once in a transaction: after the first is rolled back, so are all others, and the next is the first.
     create constraint trigger send_intents after insert on {{own}}.intents deferrable initially deferred
-      for each row execute function {{own}}.send_intents();
+      for each row when (new.nth = 1) execute function {{own}}.send_intents();
   end if;
 end $trigger$;
 
@@ -227,11 +239,13 @@ create or replace function {{own}}.view_of(p_table text) returns name language s
     and g.tgargs = convert_to(p_table, 'UTF8') || '\x00'::bytea
 $view_of$;
 
--- send(intents): has them made in Airtable. Returns {set, records}; raises what Airtable says.
-create or replace function {{own}}.send(p_intents jsonb) returns jsonb language plpgsql as $send$
+-- send(intents, id of a set): has them made in Airtable; with an id, in the background as that set. Returns
+-- {set, records}; raises what Airtable says.
+create or replace function {{own}}.send(p_intents jsonb, p_submitted text default null) returns jsonb
+language plpgsql as $send$
 declare
   v_request jsonb := jsonb_build_object(
-    'kind', 'write', 'user', session_user, 'application', current_setting('application_name'),
+    'kind', 'write', 'submitted', p_submitted, 'user', session_user, 'application', current_setting('application_name'),
     'note', {{own}}.setting('basetide.note'), 'typecast', {{own}}.is_on('basetide.typecast'),
     'operations', p_intents,
     'types', (select jsonb_object_agg(f.field_id, f.type) from {{own}}.fields as f
@@ -248,8 +262,11 @@ begin
     return v_answer;
   end if;
   v_table := {{own}}.view_of(v_answer ->> 'table');
+  -- Some messages name the field.
   select f.name into v_column from {{own}}.fields as f
-  where f.table_id = v_answer ->> 'table' and f.field_id = v_answer ->> 'field';
+  where f.table_id = v_answer ->> 'table' and (f.field_id = v_answer ->> 'field'
+    or position(format('"%s"', f.source_name) in v_answer ->> 'message') > 0)
+  order by f.field_id = v_answer ->> 'field' desc, length(f.source_name) desc limit 1;
   raise exception using errcode = v_answer ->> 'sqlstate', message = v_answer ->> 'message',
     detail = coalesce(v_answer ->> 'detail', ''), hint = coalesce(v_answer ->> 'hint', ''),
     schema = case when v_table is null then '' else {{write_text}} end, table = coalesce(v_table, ''),
@@ -261,21 +278,24 @@ create or replace function {{own}}.ask(p_request jsonb) returns jsonb language p
 declare
   v_name text := {{write_text}};
   v_is_open boolean := coalesce({{write_text}} = any ({{dblink}}.dblink_get_connections()), false);
-  v_answer text;
+  v_is_sent boolean := false;
   v_error text;
 begin
   if v_is_open then
     begin
-      v_answer := {{own}}.exchange(v_name, '"ping"', interval '5 s');
-    exception when others then
-      v_is_open := false;
+      -- Notices that the endpoint has closed the connection: then nothing can be sent.
+      perform {{dblink}}.dblink_is_busy(v_name);
+      v_is_sent := {{dblink}}.dblink_send_query(v_name, p_request::text) = 1;
+    exception when others then null;
+    end;
+    if not v_is_sent then
       begin
         perform {{dblink}}.dblink_disconnect(v_name);
       exception when others then null;
       end;
-    end;
+    end if;
   end if;
-  if not v_is_open then
+  if not v_is_sent then
     begin
       perform {{dblink}}.dblink_connect(v_name, (select e.connection from {{own}}.endpoint as e));
     exception when others then
@@ -285,7 +305,10 @@ begin
     end;
   end if;
   begin
-    return {{own}}.exchange(v_name, p_request::text, interval '1 hour')::jsonb;
+    if not v_is_sent then
+      perform {{dblink}}.dblink_send_query(v_name, p_request::text);
+    end if;
+    return {{own}}.answer_of(v_name)::jsonb;
   exception when query_canceled then
     -- The endpoint sends nothing more.
     perform {{dblink}}.dblink_disconnect(v_name);
@@ -298,22 +321,19 @@ begin
   end;
 end $ask$;
 
--- exchange(connection, text, patience): sends the text and returns the answer. Waits in a way that can be canceled, which
--- dblink() by itself cannot before Postgres 17.
-create or replace function {{own}}.exchange(p_name text, p_text text, p_patience interval) returns text
-language plpgsql as $exchange$
+-- answer_of(connection): waits for the answer to what was sent. The wait can be canceled: dblink's own can since Postgres 17.
+-- The keepalives of the connection end a wait for an endpoint that is gone.
+create or replace function {{own}}.answer_of(p_name text) returns text language plpgsql as $answer_of$
 declare
-  v_until timestamptz := clock_timestamp() + p_patience;
+  v_from timestamptz := clock_timestamp();
+  v_polls boolean := current_setting('server_version_num')::integer < 170000;
   v_answer text;
   v_ms double precision := 0.2;
 begin
-  perform {{dblink}}.dblink_send_query(p_name, p_text);
-  while {{dblink}}.dblink_is_busy(p_name) = 1 loop
-    if clock_timestamp() > v_until then
-      raise exception 'no answer in %', p_patience using errcode = '08006';
-    end if;
+  while v_polls and {{dblink}}.dblink_is_busy(p_name) = 1 loop
     perform pg_sleep(v_ms / 1000);
-    v_ms := least(v_ms * 1.2, 5);
+    -- A single call of Airtable takes a fraction of a second.
+    v_ms := least(v_ms * 1.2, case when clock_timestamp() < v_from + interval '1 s' then 1 else 5 end);
   end loop;
   select r.answer into v_answer from {{dblink}}.dblink_get_result(p_name) as r (answer text);
   perform from {{dblink}}.dblink_get_result(p_name) as r (answer text);
@@ -321,7 +341,7 @@ begin
     raise exception 'no answer' using errcode = '08006';
   end if;
   return v_answer;
-end $exchange$;
+end $answer_of$;
 
 -- log_rows(): the latest writes of this role.
 create or replace function {{own}}.log_rows() returns table (
@@ -384,6 +404,54 @@ begin
   end loop;
   return jsonb_array_length(p_rows);
 end $upsert$;
+
+-- attach(table, record, column, url, filename): adds a file to a cell; Airtable downloads it. Runs with the rights of
+-- whoever calls it, on the view.
+create or replace function {{write}}.attach(
+  p_table text, p_record text, p_column text, p_url text, p_filename text default null
+) returns void language plpgsql set search_path = pg_catalog, pg_temp as $attach$
+declare
+  v_view regclass := to_regclass(format('{{write}}.%I', p_table));
+  v_count integer;
+begin
+  if v_view is null then
+    raise exception 'there is no view to write to for "%"', p_table using errcode = '42P01';
+  elsif not exists (
+    select from pg_attribute as a where a.attrelid = v_view and a.attname = p_column and a.attnum > 0) then
+    raise exception 'the column "%" does not exist in %', p_column, v_view using errcode = '42703';
+  end if;
+  perform set_config(
+    'basetide.filenames', coalesce(jsonb_build_object(p_url, nullif(p_filename, ''))::text, ''), true);
+  execute format('update %1$s as t set %2$I = t.%2$I || array[$1] where t.id = $2', v_view, p_column)
+  using p_url, p_record;
+  get diagnostics v_count = row_count;
+  perform set_config('basetide.filenames', '', true);
+  if v_count = 0 then
+    raise exception 'the record % does not exist in %', p_record, v_view using errcode = 'P0002';
+  end if;
+end $attach$;
+
+-- submit(): at COMMIT, the writes of this transaction become a change set, which is carried out in the background.
+-- Returns its id.
+create or replace function {{write}}.submit() returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $submit$
+declare
+  v_random bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
+  v_id text := (
+    select i.intent ->> 'submit' from {{own}}.intents as i where i.pid = pg_backend_pid() and i.intent ? 'submit');
+begin
+  if v_id is not null then
+    return v_id;
+  end if;
+  -- Two bytes of a UUID are not random.
+  select 'chs_' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', 1 + (get_byte(v_random, n) & 31), 1), '')
+  into v_id from (
+    select n from generate_series(0, 31) as n where n % 16 not in (6, 8) limit 20) as r;
+  perform {{own}}.intend(jsonb_build_object('submit', v_id));
+  -- No statement will wait for the writes.
+  perform set_config('basetide.is_submitted', 'on', true);
+  return v_id;
+end $submit$;
 
 revoke all on all functions in schema {{own}} from public;
 -- The view calls it with the rights of whoever reads the view; the schema is closed to them.

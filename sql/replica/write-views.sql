@@ -10,7 +10,7 @@ create table if not exists {{swap}}._write_views (
   view oid,
   -- The query that it was created with.
   definition text not null,
-  -- Of the view that was there: [{"grantee", "privilege"}].
+  -- Of the view that was there: [{"grantee", "privilege", "field"}]; "field" is the column's field, or its name, and null for all.
   grants jsonb not null default '[]',
   constraint _write_views_pkey primary key (table_id)
 );
@@ -51,13 +51,29 @@ create or replace function {{swap}}.write_views_differ() returns boolean languag
     where v.view is null and {{swap}}.live_table(w.table_name) is not null)
 $write_views_differ$;
 
+-- written_field(table id, column): the id of the column's field.
+create or replace function {{swap}}.written_field(p_table text, p_column name) returns text
+language plpgsql stable as $written_field$
+begin
+  return (select f.field_id from {{write_own}}.fields as f where f.table_id = p_table and f.name = p_column);
+exception when undefined_table or invalid_schema_name then
+  return null;
+end $written_field$;
+
 -- drop_write_view(view): drops a view of ours; the grants of one to write to are kept for the next one.
 create or replace function {{swap}}.drop_write_view(p_view oid) returns void language plpgsql as $drop_write_view$
 begin
   update {{swap}}._write_views as v set view = null, grants = (
-    select coalesce(jsonb_agg(jsonb_build_object('grantee', {{swap}}.role_name(a.grantee), 'privilege', a.privilege_type)), '[]')
-    from pg_class as c cross join aclexplode(c.relacl) as a
-    where c.oid = p_view and a.grantee <> c.relowner)
+    select coalesce(jsonb_agg(jsonb_build_object(
+      'grantee', {{swap}}.role_name(a.grantee), 'privilege', a.privilege_type, 'field', g.field)), '[]')
+    from (
+      select c.relacl as acl, c.relowner as owner, null as field from pg_class as c where c.oid = p_view
+      union all
+      select a.attacl, c.relowner, coalesce({{swap}}.written_field(v.table_id, a.attname), a.attname)
+      from pg_attribute as a join pg_class as c on c.oid = a.attrelid
+      where a.attrelid = p_view and a.attacl is not null
+    ) as g cross join aclexplode(g.acl) as a
+    where a.grantee <> g.owner)
   where v.view = p_view;
   perform {{swap}}.drop_own(p_view);
 end $drop_write_view$;
@@ -103,12 +119,6 @@ begin
       'create trigger write instead of insert or update or delete on {{write}}.%I
        for each row execute function {{write_own}}.write_row(%L)', one.name, one.table_id);
     execute format('grant select on {{write}}.%I to %I', one.name, {{write_own}}.owner());
-    for v_grant in
-      select g.grantee, g.privilege from jsonb_to_recordset(one.grants) as g (grantee text, privilege text)
-      where g.grantee = 'public' or to_regrole(g.grantee) is not null
-    loop
-      execute format('grant %s on {{write}}.%I to %s', v_grant.privilege, one.name, v_grant.grantee);
-    end loop;
     execute format('comment on view {{write}}.%I is %L', one.name,
       format('Writes to %s: Airtable gets them.', {{swap}}.shown_name(one.name)));
     insert into {{swap}}._write_views (table_id, name, view, definition)
@@ -122,6 +132,15 @@ begin
       cross join jsonb_to_recordset(t.spec -> 'columns')
         as c ("fieldId" text, name text, "sourceName" text, type text, "filesOf" text)
     where t.table_id = one.table_id;
+    for v_grant in
+      select g.grantee, g.privilege, case when g.field is not null then format(' (%I)', a.attname) end as columns
+      from jsonb_to_recordset(one.grants) as g (grantee text, privilege text, field text)
+        left join {{write_own}}.fields as f on f.table_id = one.table_id and f.field_id = g.field
+        left join pg_attribute as a on a.attrelid = v_view and a.attname = coalesce(f.name, g.field) and a.attnum > 0
+      where (g.grantee = 'public' or to_regrole(g.grantee) is not null) and (g.field is null or a.attname is not null)
+    loop
+      execute format('grant %s%s on {{write}}.%I to %s', v_grant.privilege, v_grant.columns, one.name, v_grant.grantee);
+    end loop;
   end loop;
 end $make_write_views$;
 

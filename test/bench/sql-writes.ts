@@ -19,7 +19,9 @@ import { startProxyProcess } from "./proxy";
 const ROWS = 1000;
 /** Rows that are written one a call: the rate is the same for more. */
 const SINGLES = 50;
-const PAIRS = 200;
+const PAIRS = 150;
+/** After such a pause, a call does not wait for the rate limit. */
+const PERMIT_MS = 250;
 const SOURCE_MS = { minMs: 80, maxMs: 80 };
 /** Of what the limit allows. */
 const MOST_OF_LIMIT = 1.05;
@@ -55,9 +57,14 @@ export async function run(): Promise<boolean> {
     return performance.now() - from;
   };
 
-  const many = await timed(
-    () =>
-      sql`insert into write.projects (name) select 'Row ' || n from generate_series(1, ${ROWS}::int) as n`,
+  let statement = 0;
+  const many = await timed(() =>
+    sql.begin(async (tx) => {
+      statement = await timed(
+        () =>
+          tx`insert into write.projects (name) select 'Row ' || n from generate_series(1, ${ROWS}::int) as n`,
+      );
+    }),
   );
   const single = await timed(async () => {
     for (let nth = 0; nth < SINGLES; nth++)
@@ -66,14 +73,14 @@ export async function run(): Promise<boolean> {
   const limit = ((ROWS / 10) * 1000) / 5;
   const faster = ((single / SINGLES) * ROWS) / many;
 
-  // Without the limit, which both would wait for.
-  await source.settings({ rateLimitOff: true });
   const address = `http://127.0.0.1:${proxy.port}/api.airtable.com/v0/${sourceBaseId}/Projects`;
   const headers = { authorization: `Bearer ${source.key}`, "content-type": "application/json" };
   const [bySql, byHttp]: [number[], number[]] = [[], []];
   for (let nth = 0; nth < PAIRS; nth++) {
     const name = `Pair ${nth}`;
+    await Bun.sleep(PERMIT_MS);
     bySql.push(await timed(() => sql`insert into write.projects (name) values (${name})`));
+    await Bun.sleep(PERMIT_MS);
     const body = JSON.stringify({ records: [{ fields: { Name: name } }] });
     byHttp.push(
       await timed(async () => {
@@ -88,8 +95,10 @@ export async function run(): Promise<boolean> {
     ["figure", "measured", "at most, or at least"],
     [
       [`${ROWS} rows, of the time that the limit allows`, (many / limit).toFixed(3), MOST_OF_LIMIT],
+      ["of that, the statement before COMMIT, s", (statement / 1000).toFixed(2), ""],
       ["times faster than one row a call", faster.toFixed(1), LEAST_FASTER],
       ["a row over HTTP, p50, ms", quantile(byHttp, 0.5).toFixed(1), ""],
+      ["the same, p99, ms", quantile(byHttp, 0.99).toFixed(1), ""],
       ["a row by SQL beyond that, p50, ms", added(0.5).toFixed(1), MOST_ADDED.p50],
       ["a row by SQL beyond that, p99, ms", added(0.99).toFixed(1), MOST_ADDED.p99],
     ],

@@ -87,7 +87,12 @@ export const relationsOf = (tables: TableSpec[]) =>
 
 export const filesOf = (lang: TypesLanguage, { name, tables }: Sample) =>
   typesIn(lang, {
-    base: { name: `${name} */ """`, sourceBaseId: "app1", database: { name, schema: "public" } },
+    base: {
+      name: `${name} */ """`,
+      sourceBaseId: "app1",
+      database: { name, schema: "public" },
+      settings: { sqlWrites: true },
+    },
     tables,
     linkViews: linkViewsOf(tables),
     attachmentViews: attachmentViewsOf(tables),

@@ -24,6 +24,7 @@ const LONG = [
   "browser/base-page",
   "browser/sql-and-schema",
   "integration/fleet/quarantine",
+  "chaos/sql-write-kills",
   "integration/sync/bad-answers",
   "integration/proxy/proxy-outages",
   "integration/fleet/worker",

@@ -10,6 +10,7 @@ import {
 } from "../../core/control/placement";
 import { freePort } from "./free-port";
 import { type ProxyStack, proxyStack } from "./proxy-stack";
+import { createTasksBase, recordsInSource } from "./tasks-base";
 
 export async function writeStack(env: Record<string, string> = {}): Promise<ProxyStack> {
   return proxyStack({
@@ -25,54 +26,16 @@ const ACTOR = { kind: "user", id: "usr_test", name: "test@example.com" } as cons
 /** A base with records `Task 0` …, synced, whose SQL writes are on. */
 export async function writableTasks(stack: ProxyStack, count = 3) {
   const { control } = stack.sandbox;
-  const sourceBaseId = control.createBase({
-    name: "Work",
-    tables: [
-      {
-        id: "tblTasks000000001",
-        name: "Tasks",
-        fields: [
-          { name: "Name", type: "singleLineText" },
-          { name: "Hours", type: "number", options: { precision: 1 } },
-          {
-            name: "Status",
-            type: "singleSelect",
-            options: { choices: [{ name: "Open" }, { name: "Done" }] },
-          },
-          { name: "Due", type: "dateTime", options: { timeZone: "utc" } },
-          { name: "Took", type: "duration", options: { durationFormat: "h:mm:ss" } },
-          { name: "Urgent", type: "checkbox" },
-          { name: "Loud", type: "formula", options: { formula: "UPPER({Name})" } },
-        ],
-        records: Array.from({ length: count }, (_, at) => ({
-          fields: { Name: `Task ${at}`, Hours: at, Status: "Open" },
-        })),
-      },
-      {
-        name: "People",
-        fields: [
-          { name: "Name", type: "singleLineText" },
-          { name: "Tasks", type: "multipleRecordLinks", options: { linkedTableId: "tblTasks000000001" } },
-        ],
-        records: [],
-      },
-    ],
-  });
+  const sourceBaseId = createTasksBase(control, count);
   const replicated = await stack.connect(sourceBaseId);
   await replicated.sync();
   await updateSettings(stack.managed, replicated.base, { sqlWrites: true });
   const base = await getBase(stack.ctx.db, replicated.base.id);
   const ctx = { ...stack.ctx, actor: ACTOR };
-  const inSource = (tableName = "Tasks") => {
-    const table = control.dump(sourceBaseId).tables.find(({ name }) => name === tableName)!;
-    const nameOf = new Map(
-      (table.fields as { id: string; name: string }[]).map(({ id, name }) => [id, name]),
+  const inSource = (tableName?: string) =>
+    recordsInSource(control, sourceBaseId, tableName).map(
+      ({ id, fields }) => ({ id, ...fields }) as { id: string } & Record<string, unknown>,
     );
-    return table.records.map(({ id, fields }) => ({
-      id,
-      ...Object.fromEntries(Object.entries(fields).map(([key, cell]) => [nameOf.get(key)!, cell])),
-    })) as ({ id: string } & Record<string, unknown>)[];
-  };
   let users = 0;
   return {
     base,

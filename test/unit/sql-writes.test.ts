@@ -1,7 +1,9 @@
 /** The endpoint of SQL writes: its messages, its authentication, and the cells that it writes. */
+import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cellsOf, converters } from "../../apps/proxy/sql-writes/cells";
+import { withKeptFiles } from "../../apps/proxy/sql-writes/kept-files";
 import {
   MAX_QUERY_BYTES,
   MessageReader,
@@ -9,8 +11,11 @@ import {
   queryText,
 } from "../../apps/proxy/sql-writes/messages";
 import { beginScram } from "../../apps/proxy/sql-writes/scram";
+import { Strangers } from "../../apps/proxy/sql-writes/strangers";
 import { WRITABLE_TYPES } from "../../core/replica/writable-types";
+import { sqlRefusalOf } from "../../core/source/airtable/sqlstates";
 import { fuzzRuns } from "../support/fuzz";
+import { repoRoot } from "../support/source-files";
 
 function startup(parameters: Record<string, string>): Buffer {
   const text = Object.entries(parameters)
@@ -126,7 +131,6 @@ test("each type that can be written has a conversion, and no other", () => {
     cellsOf(
       { a: "2026-01-02T03:04:05", b: "-1:02:03.5", c: "rec1", d: ["a@b.c"], e: 12, f: ["https://x/y"] },
       types,
-      {},
     ),
   ).toEqual({
     a: "2026-01-02T03:04:05Z",
@@ -136,6 +140,79 @@ test("each type that can be written has a conversion, and no other", () => {
     e: { text: "12" },
     f: [{ url: "https://x/y" }],
   });
-  expect(() => cellsOf({ b: "soon" }, types, {})).toThrow("not a duration");
-  expect(() => cellsOf({ f: ["https://x/z"] }, types, { f: ["https://x/y"] })).toThrow("only be emptied");
+  expect(() => cellsOf({ b: "soon" }, types)).toThrow("not a duration");
+  const had = { f: ["https://x/y", "https://x/z"] };
+  expect(
+    cellsOf({ f: ["https://x/z", "https://x/n"] }, types, { had, filenames: { "https://x/n": "n.txt" } }),
+  ).toEqual({
+    f: [
+      { kept: 1, of: 2 },
+      { url: "https://x/n", filename: "n.txt" },
+    ],
+  });
+});
+
+test("cells keep files by the source's ids, and several additions to one cell are made once", async () => {
+  const kept = (at: number) => ({ kept: at, of: 2 });
+  const [one, two] = [{ id: "att1" }, { id: "att2" }];
+  const calls = { records: async () => [{ id: "rec1", createdTime: "", fields: { f: [one, two] } }] };
+  const update = (...f: unknown[]) => ({
+    operation: "update" as const,
+    table: "t",
+    record: "rec1",
+    fields: { f },
+  });
+  const sent = async (...operations: ReturnType<typeof update>[]) => {
+    const complete = await withKeptFiles(calls, operations);
+    return Array.isArray(complete) ? complete.map(({ fields }) => fields) : complete;
+  };
+  expect(await sent(update(kept(1), { url: "x" }))).toEqual([{ f: [two, { url: "x" }] }]);
+  expect(await sent(update(kept(0), kept(1), { url: "x" }), update(kept(0), kept(1), { url: "y" }))).toEqual([
+    { f: [one, two, { url: "x" }, { url: "y" }] },
+    {},
+  ]);
+  expect(await sent(update({ kept: 0, of: 1 }))).toMatchObject({ kind: "stale", record: "rec1", field: "f" });
+});
+
+test("every type of error with which the simulated source refuses a write has an SQLSTATE", () => {
+  const files = ["errors", "writes", "cells", "attachments", "upsert", "request", "api"];
+  const texts = files.map((name) => readFileSync(`${repoRoot}/apps/sandbox/${name}.ts`, "utf8"));
+  const types = texts.flatMap((text) =>
+    [...text.matchAll(/apiError\(\s*4\d\d,\s*"([A-Z_]+)"/g)].map(([, type]) => type!),
+  );
+  expect(types.length).toBeGreaterThan(15);
+  const ofReads = new Set(["LIST_RECORDS_ITERATOR_NOT_AVAILABLE"]);
+  expect(types.filter((type) => !ofReads.has(type) && !sqlRefusalOf(type, ""))).toEqual([]);
+});
+
+test("a stranger has few connections, and few bases that do not exist are looked up for it", () => {
+  const strangers = new Strangers();
+  const places = Array.from({ length: 600 }, () => strangers.enter("192.0.2.1", () => {}));
+  const taken = places.filter((place) => place !== undefined);
+  expect(taken).toHaveLength(200);
+  expect(strangers.enter("192.0.2.2", () => {})).toBeDefined();
+  taken[0]![Symbol.dispose]();
+  expect(strangers.enter("192.0.2.1", () => {})).toBeDefined();
+
+  strangers.authenticated("bas_1");
+  for (let nth = 0; nth < 20; nth++) {
+    expect(strangers.mayLookUp("192.0.2.1", `bas_no${nth}`)).toBe(true);
+    strangers.countUnknown("192.0.2.1");
+  }
+  expect(strangers.mayLookUp("192.0.2.1", "bas_2")).toBe(false);
+  expect(strangers.mayLookUp("192.0.2.1", "bas_1")).toBe(true);
+  expect(strangers.mayLookUp("192.0.2.2", "bas_2")).toBe(true);
+  for (let nth = 0; nth < 20; nth++) strangers.countWrong("192.0.2.1", "bas_1");
+  expect(strangers.mayLookUp("192.0.2.1", "bas_1")).toBe(false);
+  expect(strangers.mayLookUp("192.0.2.2", "bas_1")).toBe(true);
+});
+
+test("clients of many networks that hold all places give way to one of another network", () => {
+  const strangers = new Strangers();
+  const gone: string[] = [];
+  for (const network of ["192.0.2.1", "198.51.100.1", "203.0.113.1"])
+    for (let nth = 0; nth < 200; nth++) strangers.enter(network, () => gone.push(network));
+  const before = gone.length;
+  expect(strangers.enter("10.0.0.1", () => {})).toBeDefined();
+  expect(gone.length).toBe(before + 1);
 });

@@ -42,6 +42,30 @@ projects.fields[4]!.choices = ["To do", 'Say "no"'];
 const tasks = sourceTable("tblT", "Tasks", { Title: "text" });
 const specs = specsOf([projects, tasks]);
 
+test("with SQL writes: what can be inserted and updated, without what Airtable computes", () => {
+  const views = { linkViews: [], attachmentViews: [] };
+  const log = specsOf([sourceTable("tblL", "Log", { Name: "text" })]);
+  const left = specs.map((spec) => (spec.name === "tasks" ? { ...spec, partial: "records" as const } : spec));
+  const writing = { base: { ...base, settings: { sqlWrites: true } }, tables: [...left, ...log], ...views };
+  const [ts, kysely, drizzle] = (["ts", "kysely", "drizzle"] as const).map(
+    (lang) => typesIn(lang, writing)[0].text,
+  );
+  const insert = ts!.slice(ts!.indexOf("export interface ProjectsInsert"));
+  expect(insert.slice(0, insert.indexOf("}"))).toContain("stage?: ");
+  expect(insert.slice(0, insert.indexOf("}"))).toContain('"2024_budget"?: number | Numeric | null;');
+  expect(insert.slice(0, insert.indexOf("}"))).not.toContain("sum");
+  expect(ts).toContain("log_: LogInsert;");
+  expect(ts).not.toContain("TasksInsert");
+  expect(kysely).toContain("due: Written<Day | null>;");
+  expect(kysely).toContain("id: Copied<ProjectsId>;");
+  expect(kysely).toContain("projects: ProjectsWrites;");
+  expect(drizzle).toContain('export const writeProjects = writes.table("projects", {');
+  expect(drizzle).toMatch(/sum: pg\.text\("sum"\).*\.generatedAlwaysAs/);
+  expect(drizzle).toContain('export const writeLog = writes.table("log_", {');
+  for (const lang of ["ts", "kysely", "drizzle"] as const)
+    expect(textOf(lang, specs)).not.toMatch(/Insert|WriteDatabase|writes/);
+});
+
 test("in TypeScript: ids of their own, choices, what may be empty, names and descriptions", () => {
   const input = { base, tables: specs, linkViews: [], attachmentViews: [], choicesOf: () => ["red", "blue"] };
   const [{ text }] = typesIn("ts", input);

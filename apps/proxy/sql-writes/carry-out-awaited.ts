@@ -10,7 +10,9 @@ import {
   type AwaitedOperation,
   areById,
   createAwaitedSet,
+  createSubmittedSet,
   differingCells,
+  endApplied,
   endChangeSet,
   type HeldItem,
   type HeldSet,
@@ -18,23 +20,27 @@ import {
   recordOutcomes,
   recordSent,
   releaseChangeSet,
+  sourceOfWrites,
 } from "../../../core/control/change-sets";
 import type { BaseCalls, Failure } from "../change-sets/base-calls";
 import { firstBatch } from "../change-sets/batches";
 import { holdSet } from "../change-sets/hold";
-import { refusalState, type SqlError, unsentState } from "./sqlstates";
+import { keepsFiles, withKeptFiles } from "./kept-files";
+import { refusalState, type SqlError, UNSENT, unsentState } from "./sqlstates";
 
 /** Records whose values are compared with one call. */
 const COMPARED = 100;
 /** Records that an error names. */
 const MOST_NAMED = 20;
 
-export interface AwaitedWrites {
+export interface SqlWrites {
   baseId: string;
   sqlRole: string;
   applicationName: string;
   note: string;
   typecast: boolean;
+  /** The id of the set that they become, which is carried out in the background; undefined: the client waits. */
+  submitted: string | undefined;
   operations: AwaitedOperation[];
 }
 
@@ -47,7 +53,7 @@ export interface MadeWrites {
 
 interface Carrying {
   ctx: Pick<Context, "config" | "db" | "secrets" | "log">;
-  callsOf(set: HeldSet, apiKey: string, stop: AbortSignal): BaseCalls;
+  callsOf(sourceBaseId: string, apiKey: string, stop: AbortSignal): BaseCalls;
   /** The client is gone: nothing more is sent. */
   gone: AbortSignal;
 }
@@ -56,16 +62,65 @@ const IS_OFF: SqlError = {
   sqlstate: "55000",
   message: "SQL writes are off for this base, or it is being moved or deleted: nothing was sent to Airtable",
 };
+const TOO_MANY: SqlError = {
+  sqlstate: "53400",
+  message: "Too many change sets of this base wait: nothing was submitted",
+  hint: "Repeat the transaction when some have ended.",
+};
+const STALE = {
+  sqlstate: "40001",
+  detail: "HTTP 200 STALE",
+  hint: "Read the row again, and repeat the transaction.",
+} as const;
 const NOT_RECORDED: SqlError = {
-  sqlstate: "08006",
+  sqlstate: UNSENT,
   message: "Basetide cannot record the writes at the moment: nothing was sent to Airtable",
   hint: "It is safe to repeat the transaction.",
 };
 
-/** @throws BasetideError `control_unavailable`, `secret_unreadable`: calls may have been sent */
-export async function carryOutAwaited(
+/** @throws BasetideError `control_unavailable`, `secret_unreadable`: calls may have been sent, or the set submitted */
+export async function carryOutWrites(carrying: Carrying, asked: SqlWrites): Promise<MadeWrites | SqlError> {
+  const { ctx } = carrying;
+  const operations = await completed(carrying, asked).catch((error: unknown) =>
+    notRecorded(ctx, asked, error),
+  );
+  if ("sqlstate" in operations) return operations;
+  if (asked.submitted === undefined) return carryOutAwaited(carrying, { ...asked, operations });
+  const is = await createSubmittedSet(ctx, asked.submitted, { ...asked, operations });
+  if (is === "made") return { set: asked.submitted, records: [], is_pending: false };
+  return is === "off" ? IS_OFF : TOO_MANY;
+}
+
+function notRecorded({ log }: Carrying["ctx"], { baseId }: SqlWrites, error: unknown): SqlError {
+  log.warn({ error, baseId }, "a SQL write could not be recorded");
+  return NOT_RECORDED;
+}
+
+/** Returns the operations with the ids of the files that they keep. */
+async function completed(
   { ctx, callsOf, gone }: Carrying,
-  { operations, ...asked }: AwaitedWrites,
+  { baseId, operations }: SqlWrites,
+): Promise<AwaitedOperation[] | SqlError> {
+  if (!operations.some(keepsFiles)) return operations;
+  const source = await sourceOfWrites(ctx.db, baseId);
+  if (!source) return IS_OFF;
+  const apiKey = decryptApiKey(ctx, { id: baseId, encryptedApiKey: source.encryptedApiKey });
+  const complete = await withKeptFiles(callsOf(source.sourceBaseId, apiKey, gone), operations);
+  if (Array.isArray(complete)) return complete;
+  if (complete.kind === "stale") {
+    const { record, table, field } = complete;
+    const message = `The record ${record} has other attachments in Airtable than in SQL`;
+    return { ...STALE, message, table, field };
+  }
+  const { kind, status, type, message } = complete;
+  const detail = sourceError(status, type);
+  if (kind === "refused") return { ...refusalState(status, type, message), message, detail };
+  return { sqlstate: UNSENT, message, detail };
+}
+
+async function carryOutAwaited(
+  { ctx, callsOf, gone }: Carrying,
+  { operations, ...asked }: SqlWrites,
 ): Promise<MadeWrites | SqlError> {
   const isChecked = operations.some(({ expected }) => expected !== undefined);
   const created = await createAwaitedSet(ctx, {
@@ -73,22 +128,20 @@ export async function carryOutAwaited(
     operations,
     // Before rows are compared, nothing is sent.
     sending: isChecked ? 0 : firstBatch(operations.map(asItem)).length,
-  }).catch((error: unknown) => {
-    ctx.log.warn({ error, baseId: asked.baseId }, "a SQL write could not be recorded");
-    return NOT_RECORDED;
-  });
+  }).catch((error: unknown) => notRecorded(ctx, { operations, ...asked }, error));
   if (!created) return IS_OFF;
   if ("sqlstate" in created) return created;
   const { set, items } = created;
   using hold = holdSet(ctx, set, gone);
   const apiKey = decryptApiKey(ctx, { id: set.baseId, encryptedApiKey: set.encryptedApiKey });
-  const run: Run = { ctx, set, calls: callsOf(set, apiKey, hold.signal), items, made: [], isPending: false };
+  const calls = callsOf(set.sourceBaseId, apiKey, hold.signal);
+  const run: Run = { ctx, set, calls, items, made: [], isPending: false, isOpen: false };
   try {
     const stale = isChecked ? await compare(run) : undefined;
     const error = stale ?? (await sendAll(run));
     // A set whose last call has no answer is the runner's.
-    if (!error || !isUnknown(error)) await endChangeSet(ctx.db, set);
-    else await releaseChangeSet(ctx.db, set);
+    if (run.isOpen) await releaseChangeSet(ctx.db, set);
+    else if (error) await endChangeSet(ctx.db, set);
     return error ?? { set: set.id, records: run.made, is_pending: run.isPending };
   } catch (error) {
     await releaseChangeSet(ctx.db, set).catch(() => {});
@@ -103,10 +156,12 @@ interface Run {
   items: HeldItem[];
   made: string[];
   isPending: boolean;
+  /** A call has no answer. */
+  isOpen: boolean;
 }
 
+/** What the transaction has changed is not what the client knows, so that it must not repeat it. */
 const UNKNOWN = "08007";
-const isUnknown = ({ sqlstate }: SqlError) => sqlstate === UNKNOWN;
 
 function asItem(operation: AwaitedOperation, position: number): HeldItem {
   const { table, record, fields, expected } = operation;
@@ -143,10 +198,8 @@ async function compare(run: Run): Promise<SqlError | undefined> {
         if (changed?.length === 0) continue;
         const refused = has
           ? {
-              sqlstate: "40001",
+              ...STALE,
               message: `The record ${item.recordId} has other values in Airtable than in SQL`,
-              detail: "HTTP 200 STALE",
-              hint: "Read the row again, and repeat the transaction.",
               field: changed![0],
             }
           : {
@@ -190,14 +243,17 @@ async function sendAll(run: Run): Promise<SqlError | undefined> {
         afterMs: 0,
         message: "Airtable's answer has other records",
       });
-    await recordOutcomes(
-      ctx,
-      set.id,
-      batch.map(({ id }, at) => ({ id, state: "applied", recordId: records[at]!.id })),
-    );
+    const applied = batch.map(({ id }, at) => ({ id, recordId: records[at]!.id }));
+    from += batch.length;
+    if (from < items.length)
+      await recordOutcomes(
+        ctx,
+        set.id,
+        applied.map((one) => ({ ...one, state: "applied" })),
+      );
+    else await endApplied(ctx.db, set, applied);
     run.made.push(...records.map(({ id }) => id));
     run.isPending ||= answer.isPending;
-    from += batch.length;
   }
   return undefined;
 }
@@ -213,7 +269,7 @@ const NOT_HELD: Failure = {
 /** Records how the batch failed, and that the rest is not made. */
 async function failed(run: Run, batch: HeldItem[], answer: Failure): Promise<SqlError> {
   const { status, type, message } = answer;
-  const said = [status > 0 ? `HTTP ${status}` : "", type].filter(Boolean).join(" ");
+  const said = sourceError(status, type);
   const [{ table } = { table: "" }] = batch;
   const field = fieldIn(message, batch);
   const error = { message, table, ...(field === undefined ? {} : { field }) };
@@ -223,8 +279,12 @@ async function failed(run: Run, batch: HeldItem[], answer: Failure): Promise<Sql
   }
   if (answer.kind === "unsent") {
     await end(run, batch, { state: "not_applied", errorType: type, error: message });
-    return { ...error, sqlstate: unsentState(status, type), detail: detailOf(run, said) };
+    const sqlstate = unsentState(status, type);
+    // Clients repeat a transaction of which nothing was sent.
+    const isPartlySent = sqlstate === UNSENT && run.made.length > 0;
+    return { ...error, sqlstate: isPartlySent ? UNKNOWN : sqlstate, detail: detailOf(run, said) };
   }
+  run.isOpen = true;
   await end(run, [], { state: "not_applied" }, batch);
   return {
     ...error,
@@ -234,6 +294,9 @@ async function failed(run: Run, batch: HeldItem[], answer: Failure): Promise<Sql
     hint: "write.log shows what became of it.",
   };
 }
+
+const sourceError = (status: number, type: string) =>
+  [status > 0 ? `HTTP ${status}` : "", type].filter(Boolean).join(" ");
 
 /** @param left operations that keep their state */
 async function end(

@@ -13,8 +13,18 @@ export class UnfitValue extends Error {
   }
 }
 
-/** @param had the value that it replaces; undefined for a new record */
-type Convert = (value: unknown, had: unknown) => unknown;
+/** What is known of a value: the one that it replaces, undefined for a new record; and the names of files, by their URLs. */
+interface Circumstances {
+  had?: unknown;
+  filenames?: Readonly<Record<string, string | null>> | undefined;
+}
+type Convert = (value: unknown, known: Circumstances) => unknown;
+
+/** An attachment that the cell keeps, by its place among those that SQL shows. `withKeptFiles` replaces it. */
+export interface KeptFile {
+  kept: number;
+  of: number;
+}
 
 /** Thrown by the converters; `cellsOf` adds the field. */
 class Unfit extends Error {
@@ -40,16 +50,16 @@ const person: Convert = (one) => {
   return one.includes("@") ? { email: one } : { id: one };
 };
 
-const people: Convert = (value) => items(value).map((one) => person(one, undefined));
+const people: Convert = (value) => items(value).map((one) => person(one, {}));
 
-const attachments: Convert = (value, had) => {
-  const urls = items(value);
-  if (urls.length > 0 && Array.isArray(had) && had.length > 0)
-    throw new Unfit(
-      "a cell that has attachments can only be emptied: its files would be uploaded again",
-      "0A000",
-    );
-  return urls.map((url) => ({ url }));
+const attachments: Convert = (value, { had, filenames = {} }) => {
+  const shown = Array.isArray(had) ? had : [];
+  return items(value).map((url) => {
+    const kept = shown.indexOf(url);
+    if (kept >= 0) return { kept, of: shown.length } satisfies KeptFile;
+    const filename = filenames[String(url)];
+    return typeof filename === "string" ? { url, filename } : { url };
+  });
 };
 
 const duration: Convert = (value) => {
@@ -75,7 +85,7 @@ export const converters: Partial<Record<FieldType, Convert>> = {
   collaborator: (value) => {
     const [one, ...more] = items(value);
     if (more.length > 0) throw new Unfit("the field has one collaborator");
-    return one === undefined ? null : person(one, undefined);
+    return one === undefined ? null : person(one, {});
   },
   collaborators: people,
   currency: number,
@@ -100,20 +110,25 @@ export const converters: Partial<Record<FieldType, Convert>> = {
 /**
  * @param values by field id
  * @param types of the fields, by id
- * @param had the values that they replace
+ * @param known the values that they replace, and the names of files
  * @throws UnfitValue
  */
 export function cellsOf(
   values: CellValues,
   types: Readonly<Record<string, string>>,
-  had: CellValues | undefined,
+  known: { had?: CellValues | undefined; filenames?: Circumstances["filenames"] } = {},
 ): CellValues {
   return Object.fromEntries(
     Object.entries(values).map(([fieldId, value]) => {
       const convert = converters[types[fieldId] as FieldType];
       if (!convert) throw new UnfitValue(fieldId, "Airtable computes this field", "428C9");
       try {
-        return [fieldId, value === null || value === undefined ? null : convert(value, had?.[fieldId])];
+        return [
+          fieldId,
+          value === null || value === undefined
+            ? null
+            : convert(value, { had: known.had?.[fieldId], filenames: known.filenames }),
+        ];
       } catch (error) {
         if (!(error instanceof Unfit)) throw error;
         throw new UnfitValue(fieldId, error.message, error.sqlState);

@@ -3,6 +3,9 @@
  * knows one kind of query, a request in JSON, and answers with one row.
  *
  * I8. A connection is that of one base, by a secret that is in its replica alone.
+ *
+ * Strangers hold few connections and for a short time, and cost no lookup once their network has named a few bases that
+ * do not exist.
  */
 import net from "node:net";
 import tls from "node:tls";
@@ -18,14 +21,15 @@ import {
   saslInitial,
 } from "./messages";
 import { beginScram, MECHANISM, type ScramExchange } from "./scram";
+import { Strangers } from "./strangers";
 
-/** Connections at a time: of all, and of one base. */
+/** Authenticated connections at a time: of all bases, and of one. */
 const MOST_CONNECTIONS = 2000;
 const MOST_OF_BASE = 200;
 /** Of requests that have not arrived completely, over all connections. */
 const MOST_WAITING_BYTES = 8 * MAX_QUERY_BYTES;
 /** Time until a client has authenticated, ms. */
-const LOGIN_MS = 10_000;
+const LOGIN_MS = 5000;
 /** A connection without a request for this long is closed: the next request connects again. */
 const IDLE_MS = 300_000;
 /** A request arrives completely in this time, ms. */
@@ -52,16 +56,28 @@ export interface WriteEndpointServer {
 /** @throws BasetideError `port_taken` */
 export async function openWriteEndpoint(options: EndpointOptions): Promise<WriteEndpointServer> {
   const connections = new Set<Connection>();
+  const strangers = new Strangers();
   const limits: Limits = {
-    isBaseFull: (baseId) => [...connections].filter((one) => one.baseId === baseId).length >= MOST_OF_BASE,
+    isFull: (baseId) => {
+      const known = [...connections].filter((one) => one.baseId !== undefined);
+      return (
+        known.length >= MOST_CONNECTIONS ||
+        known.filter((one) => one.baseId === baseId).length >= MOST_OF_BASE
+      );
+    },
     isMemoryFull: () =>
       connections.values().reduce((sum, one) => sum + one.waitingBytes, 0) > MOST_WAITING_BYTES,
   };
   const server = net.createServer({ noDelay: true }, (socket) => {
-    if (connections.size >= MOST_CONNECTIONS) return void socket.destroy();
-    const connection = new Connection(socket, options, limits);
+    const network = networkOf(socket.remoteAddress ?? "unknown");
+    const place = strangers.enter(network, () => socket.destroy());
+    if (!place) return void socket.destroy();
+    const connection = new Connection(socket, options, limits, { strangers, network, place });
     connections.add(connection);
-    socket.on("close", () => connections.delete(connection));
+    socket.on("close", () => {
+      connections.delete(connection);
+      place[Symbol.dispose]();
+    });
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => reject(portError(error, options.port, "WRITE_PORT")));
@@ -77,9 +93,16 @@ export async function openWriteEndpoint(options: EndpointOptions): Promise<Write
   };
 }
 
+/** The client of a connection, before it has authenticated. */
+interface Stranger {
+  strangers: Strangers;
+  network: string;
+  place: Disposable;
+}
+
 interface Limits {
-  /** The base has all the connections that it may have. */
-  isBaseFull(baseId: string): boolean;
+  /** The base, or all bases together, have all the connections that they may have. */
+  isFull(baseId: string): boolean;
   isMemoryFull(): boolean;
 }
 
@@ -88,6 +111,7 @@ class Connection {
   #isEncrypted = false;
   readonly #options: EndpointOptions;
   readonly #limits: Limits;
+  readonly #stranger: Stranger;
   readonly #reader = new MessageReader();
   readonly #gone = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -100,10 +124,11 @@ class Connection {
   /** The client's base, once it has authenticated. */
   baseId: string | undefined;
 
-  constructor(socket: net.Socket, options: EndpointOptions, limits: Limits) {
+  constructor(socket: net.Socket, options: EndpointOptions, limits: Limits, stranger: Stranger) {
     this.#socket = socket;
     this.#options = options;
     this.#limits = limits;
+    this.#stranger = stranger;
     this.#waitFor(LOGIN_MS);
     this.#listen(socket);
     socket.on("close", () => {
@@ -203,10 +228,15 @@ class Connection {
   }
 
   async #authenticate(body: Buffer): Promise<void> {
+    const { strangers, network, place } = this.#stranger;
     if (!this.#scram) {
       const { mechanism, data } = saslInitial(body);
-      // An unknown base has a secret that nobody knows: its clients learn no more than those with a wrong one.
-      const secret = (await this.#options.secretOf(this.#user)) ?? crypto.randomUUID();
+      const mayAsk = strangers.mayLookUp(network, this.#user);
+      const secret = mayAsk ? await this.#options.secretOf(this.#user) : undefined;
+      if (secret === undefined) {
+        if (mayAsk) strangers.countUnknown(network);
+        return this.#refuse();
+      }
       this.#scram = mechanism === MECHANISM ? beginScram(data, secret) : undefined;
       if (!this.#scram) throw new ProtocolError("a malformed SASL message");
       this.#socket.write(answers.sasl("continue", this.#scram.challenge));
@@ -214,14 +244,25 @@ class Connection {
     }
     const proof = this.#scram.finish(body.toString("utf8"));
     if (!proof) {
-      const from = networkOf(this.#socket.remoteAddress ?? "unknown");
-      this.#options.log.info({ baseId: this.#user, from }, "a connection for SQL writes has another secret");
-      return this.#fail("28P01", "the secret is not that of this base");
+      strangers.countWrong(network, this.#user);
+      return this.#refuse();
     }
-    if (this.#limits.isBaseFull(this.#user)) return this.#fail("53300", "too many connections of this base");
+    if (this.#limits.isFull(this.#user)) return this.#fail("53300", "too many connections of this base");
+    strangers.authenticated(this.#user);
+    place[Symbol.dispose]();
     this.baseId = this.#user;
     this.#reader.isKnown = true;
     this.#socket.write(Buffer.concat([answers.sasl("final", proof.final), answers.authenticated()]));
+  }
+
+  /** The bases that exist are not distinguished: their ids cannot be guessed. */
+  #refuse(): void {
+    const { network } = this.#stranger;
+    this.#options.log.info(
+      { baseId: this.#user, from: network },
+      "a connection for SQL writes has another secret",
+    );
+    this.#fail("28P01", "the secret is not that of this base");
   }
 
   async #answer(baseId: string, text: string): Promise<unknown> {
@@ -231,7 +272,6 @@ class Connection {
     } catch {
       throw new ProtocolError("a request that is no JSON");
     }
-    if (request === "ping") return "pong";
     return this.#options.answer(baseId, request, this.#gone.signal);
   }
 

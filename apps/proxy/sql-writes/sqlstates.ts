@@ -27,9 +27,12 @@ export function refusalState(status: number, type: string, message: string): Sql
   return proxied.dialect.sqlRefusalOf(type, message) ?? { sqlstate: byStatus[status] ?? "38000" };
 }
 
+/** Nothing was sent: the transaction can be repeated. */
+export const UNSENT = "08006";
+
 /** Of a write that was not sent: the queue is full, the budget is spent, or the source cannot be asked. */
 export function unsentState(status: number, type: string): string {
   if (status === 429 || type === "PROXY_BUSY" || proxied.dialect.sqlRefusalOf(type, ""))
     return refusalState(status, type, "").sqlstate;
-  return "08006";
+  return UNSENT;
 }

@@ -5,7 +5,7 @@ import type { Context } from "../../../core/context";
 import { writeSecretOf } from "../../../core/control/bases";
 import { listWrites } from "../../../core/control/change-sets";
 import { BaseCalls } from "../change-sets/base-calls";
-import { carryOutAwaited } from "./carry-out-awaited";
+import { carryOutWrites } from "./carry-out-awaited";
 import { cellsOf, UnfitValue } from "./cells";
 import { openWriteEndpoint, type WriteEndpointServer } from "./endpoint";
 import type { SqlError } from "./sqlstates";
@@ -23,6 +23,8 @@ const request = z.discriminatedUnion("kind", [
     user: z.string(),
     application: z.string(),
     note: z.string().nullable(),
+    /** The id of the set that is carried out in the background. */
+    submitted: z.string().nullable().default(null),
     typecast: z.boolean(),
     types: z.record(z.string(), z.string()).nullable(),
     operations: z
@@ -34,6 +36,7 @@ const request = z.discriminatedUnion("kind", [
           fields: cells.optional(),
           before: cells.optional(),
           expected: cells.optional(),
+          filenames: z.record(z.string(), z.string().nullable()).optional(),
         }),
       )
       .min(1)
@@ -93,9 +96,10 @@ async function write(
   gone: AbortSignal,
 ) {
   const converted = [];
-  for (const { operation, table, record, fields, before, expected } of operations) {
+  for (const { operation, table, record, fields, before, expected, filenames } of operations) {
     try {
-      const of = (values: typeof fields, had?: typeof fields) => values && cellsOf(values, types ?? {}, had);
+      const of = (values: typeof fields, had?: typeof fields) =>
+        values && cellsOf(values, types ?? {}, { had, filenames });
       converted.push({
         operation,
         table,
@@ -110,11 +114,11 @@ async function write(
       return { sqlstate, message, table, field } satisfies SqlError;
     }
   }
-  return carryOutAwaited(
+  return carryOutWrites(
     {
       ctx,
       gone,
-      callsOf: ({ sourceBaseId }, apiKey, stop) =>
+      callsOf: (sourceBaseId, apiKey, stop) =>
         new BaseCalls(fetch, ctx.config, { sourceBaseId, apiKey, stop }),
     },
     {
@@ -123,6 +127,7 @@ async function write(
       applicationName: asked.application.slice(0, MOST_TEXT),
       note: (asked.note ?? "").slice(0, MOST_TEXT),
       typecast: asked.typecast,
+      submitted: asked.submitted ?? undefined,
       operations: converted,
     },
   );

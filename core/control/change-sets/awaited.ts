@@ -1,11 +1,13 @@
 /**
- * Change sets that a SQL transaction waits for. The proxy that has the client carries them out at once, and stops at the
- * first refusal: the transaction fails then.
+ * Change sets of SQL transactions. A transaction waits for its set: the proxy that has the client carries it out at once,
+ * and stops at the first refusal, with which the transaction fails. Or it submits the set, which is then carried out as any
+ * other.
  */
-import type { Context } from "../../context";
-import { newId } from "../../ids";
+import type { Context, Db } from "../../context";
+import { BasetideError } from "../../errors";
+import { isId, newId } from "../../ids";
 import { encryptCells, openError } from "./cells";
-import type { ItemState } from "./change-sets";
+import { CHANGE_SET_CHANNEL, type ItemState, MOST_OPEN } from "./change-sets";
 import { HELD_FOR, type HeldItem, type HeldSet } from "./claims";
 import type { CellValues, ChangeOperation, OperationKind } from "./operations";
 
@@ -15,7 +17,7 @@ export interface AwaitedOperation extends ChangeOperation {
   before?: CellValues | undefined;
 }
 
-interface NewAwaitedSet {
+interface SqlSet {
   baseId: string;
   /** The role that writes. */
   sqlRole: string;
@@ -23,9 +25,25 @@ interface NewAwaitedSet {
   note: string;
   typecast: boolean;
   operations: AwaitedOperation[];
+}
+
+interface NewAwaitedSet extends SqlSet {
   /** So many operations are about to be sent. */
   sending: number;
 }
+
+/** Returns where the writes of a base go; undefined if the base's setting is off, or the base is being moved or deleted. */
+export async function sourceOfWrites(
+  db: Db,
+  baseId: string,
+): Promise<Pick<HeldSet, "sourceBaseId" | "encryptedApiKey"> | undefined> {
+  const [source] = await db<Pick<HeldSet, "sourceBaseId" | "encryptedApiKey">[]>`
+    select source_base_id as "sourceBaseId", encrypted_api_key as "encryptedApiKey" from bases
+    where id = ${baseId} and ${isWritable(db)}`;
+  return source;
+}
+
+const isWritable = (db: Db) => db`sql_writes and state not in ('moving', 'deleting')`;
 
 /** @returns undefined if the base's setting is off, or the base is being moved or deleted */
 export async function createAwaitedSet(
@@ -34,32 +52,11 @@ export async function createAwaitedSet(
 ): Promise<{ set: HeldSet; items: HeldItem[] } | undefined> {
   const id = newId("change_set");
   const holder = crypto.randomUUID();
-  const rows = asked.operations.map((operation, position) => {
-    const itemId = newId("change_item");
-    const encrypted = (cells: CellValues | undefined, column: "cells" | "expected" | "before") =>
-      cells === undefined ? null : encryptCells(secrets, cells, column, itemId);
-    return {
-      item: {
-        id: itemId,
-        position,
-        operation: operation.operation,
-        table: operation.table,
-        recordId: operation.record ?? null,
-        cells: operation.fields,
-        expected: operation.expected,
-        state: position < asked.sending ? "sent" : "waiting",
-        sentAgoMs: null,
-      } satisfies HeldItem,
-      cells: encrypted(operation.fields, "cells"),
-      expected: encrypted(operation.expected, "expected"),
-      before: encrypted(operation.before, "before"),
-    };
-  });
-  const column = <Value>(of: (row: (typeof rows)[number]) => Value) => rows.map(of);
+  const rows = rowsOf(secrets, asked.operations, asked.sending);
   const [found] = await db<Pick<HeldSet, "platform" | "sourceBaseId" | "encryptedApiKey">[]>`
     with base as materialized (
       select id, platform, source_base_id, encrypted_api_key from bases
-      where id = ${asked.baseId} and sql_writes and state not in ('moving', 'deleting') for key share
+      where id = ${asked.baseId} and ${isWritable(db)} for key share
     ), made as (
       insert into change_sets (id, base_id, note, typecast, state, decided_at, holder, held_until, is_awaited, sql_role,
         application_name)
@@ -67,16 +64,7 @@ export async function createAwaitedSet(
         true, ${asked.sqlRole}, ${asked.applicationName}
       from base as b returning id
     ), items as (
-      insert into change_items (id, set_id, position, operation, table_ref, record_id, encrypted_cells,
-        encrypted_expected, encrypted_before, state, sent_at)
-      select i.id, m.id, i.position, i.operation, i.table_ref, i.record_id, i.cells, i.expected, i.before, i.state,
-        case i.state when 'sent' then clock_timestamp() end
-      from made as m, unnest(${column(({ item }) => item.id)}::text[], ${column(({ item }) => item.position)}::int[],
-        ${column(({ item }) => item.operation)}::text[], ${column(({ item }) => item.table)}::text[],
-        ${column(({ item }) => item.recordId)}::text[], ${column(({ cells }) => cells)}::text[],
-        ${column(({ expected }) => expected)}::text[], ${column(({ before }) => before)}::text[],
-        ${column(({ item }) => item.state)}::text[])
-        as i (id, position, operation, table_ref, record_id, cells, expected, before, state)
+      ${insertItems(db, rows)}
     )
     select platform, source_base_id as "sourceBaseId", encrypted_api_key as "encryptedApiKey" from base`;
   if (!found) return undefined;
@@ -90,6 +78,79 @@ export async function createAwaitedSet(
     decidedAgoMs: 0,
   };
   return { set, items: rows.map(({ item }) => item) };
+}
+
+/**
+ * Records a set that is carried out in the background.
+ *
+ * @param id of the set
+ * @returns `off` as `createAwaitedSet`; `full` if too many sets of the base wait
+ * @throws Error if there is a set with this id
+ */
+export async function createSubmittedSet(
+  { db, secrets }: Pick<Context, "db" | "secrets">,
+  id: string,
+  asked: SqlSet,
+): Promise<"made" | "off" | "full"> {
+  if (!isId("change_set", id))
+    throw new BasetideError("invalid_request", "The id of a change set is malformed");
+  const rows = rowsOf(secrets, asked.operations, 0);
+  const [found] = await db<{ is_made: boolean }[]>`
+    with base as materialized (
+      select id from bases where id = ${asked.baseId} and ${isWritable(db)} for key share
+    ), made as (
+      insert into change_sets (id, base_id, note, typecast, state, decided_at, sql_role, application_name)
+      select ${id}, b.id, ${asked.note}, ${asked.typecast}, 'approved', now(), ${asked.sqlRole}, ${asked.applicationName}
+      from base as b
+      where (select count(*) from change_sets where base_id = b.id and ended_at is null and not is_awaited
+        and state <> 'proposed') < ${MOST_OPEN}
+      returning id
+    ), items as (
+      ${insertItems(db, rows)}
+    )
+    select exists (select from made) as is_made, pg_notify(${CHANGE_SET_CHANNEL}, ${id}) from base`;
+  return found ? (found.is_made ? "made" : "full") : "off";
+}
+
+/** @param sending so many operations are about to be sent */
+function rowsOf(secrets: Context["secrets"], operations: AwaitedOperation[], sending: number) {
+  return operations.map((operation, position) => {
+    const id = newId("change_item");
+    const encrypted = (cells: CellValues | undefined, column: "cells" | "expected" | "before") =>
+      cells === undefined ? null : encryptCells(secrets, cells, column, id);
+    return {
+      item: {
+        id,
+        position,
+        operation: operation.operation,
+        table: operation.table,
+        recordId: operation.record ?? null,
+        cells: operation.fields,
+        expected: operation.expected,
+        state: position < sending ? "sent" : "waiting",
+        sentAgoMs: null,
+      } satisfies HeldItem,
+      cells: encrypted(operation.fields, "cells"),
+      expected: encrypted(operation.expected, "expected"),
+      before: encrypted(operation.before, "before"),
+    };
+  });
+}
+
+/** Inserts the items of the set that the CTE `made` has inserted. */
+function insertItems(db: Db, rows: ReturnType<typeof rowsOf>) {
+  const column = <Value>(of: (row: (typeof rows)[number]) => Value) => rows.map(of);
+  return db`
+    insert into change_items (id, set_id, position, operation, table_ref, record_id, encrypted_cells,
+      encrypted_expected, encrypted_before, state, sent_at)
+    select i.id, m.id, i.position, i.operation, i.table_ref, i.record_id, i.cells, i.expected, i.before, i.state,
+      case i.state when 'sent' then clock_timestamp() end
+    from made as m, unnest(${column(({ item }) => item.id)}::text[], ${column(({ item }) => item.position)}::int[],
+      ${column(({ item }) => item.operation)}::text[], ${column(({ item }) => item.table)}::text[],
+      ${column(({ item }) => item.recordId)}::text[], ${column(({ cells }) => cells)}::text[],
+      ${column(({ expected }) => expected)}::text[], ${column(({ before }) => before)}::text[],
+      ${column(({ item }) => item.state)}::text[])
+      as i (id, position, operation, table_ref, record_id, cells, expected, before, state)`;
 }
 
 /** What became of one written row. */

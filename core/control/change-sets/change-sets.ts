@@ -20,7 +20,7 @@ const MAX_NOTE_LENGTH = 1000;
 /** A proposal can be approved for this long unless it says otherwise, minutes. */
 const PROPOSED_MINUTES = 7 * 24 * 60;
 /** Sets of a base that wait or are carried out, at most. */
-const MOST_OPEN = 100;
+export const MOST_OPEN = 100;
 
 /** The state `expired` is not stored: it follows from the expiry of a proposal. */
 export const changeSetStates = [

@@ -71,7 +71,7 @@ export async function claimChangeSet(db: Db): Promise<HeldSet | undefined> {
     from bases as b
     where b.id = s.base_id and s.id = (
       select due.id from change_sets as due join bases as its on its.id = due.base_id
-      where (its.change_sets or due.is_awaited) and its.state not in ('moving', 'deleting') and due.ended_at is null and due.state <> 'proposed' and (due.held_until is null or due.held_until < now())
+      where (its.change_sets or due.is_awaited or due.sql_role is not null and its.sql_writes) and its.state not in ('moving', 'deleting') and due.ended_at is null and due.state <> 'proposed' and (due.held_until is null or due.held_until < now())
         and not exists (
           select from change_sets as held
           where held.base_id = due.base_id and held.held_until >= now() and not held.is_awaited)
@@ -98,7 +98,7 @@ export async function renewChangeSet(
     update change_sets as s set held_until = now() + ${HELD_FOR}::interval, problem = ${problem}
     from bases as b
     where s.id = ${id} and s.holder = ${holder} and s.ended_at is null and b.id = s.base_id
-      and (b.change_sets or s.is_awaited)
+      and (b.change_sets or s.is_awaited or s.sql_role is not null and b.sql_writes)
     returning s.state`;
   return set?.state;
 }
@@ -182,6 +182,21 @@ export async function recordOutcomes(
       ${column(({ recordId }) => recordId ?? null)}::text[], ${column(({ errorType }) => errorType ?? "")}::text[],
       ${errors}::text[]) as n (id, state, record_id, error_type, error)
     where i.id = n.id and i.set_id = ${setId} and i.state in ('waiting', 'sent')`;
+}
+
+/** Records that the last operations of the set were applied, as all others were, and ends it: in one statement. */
+export async function endApplied(
+  db: Db,
+  { id, holder }: HeldSet,
+  items: { id: string; recordId: string }[],
+): Promise<void> {
+  await db`
+    with last as (
+      update change_items as i set record_id = n.record_id, state = 'applied'
+      from unnest(${items.map((item) => item.id)}::text[], ${items.map(({ recordId }) => recordId)}::text[]) as n (id, record_id)
+      where i.id = n.id and i.set_id = ${id} and i.state in ('waiting', 'sent'))
+    update change_sets set ended_at = now(), holder = null, held_until = null, problem = '', state = 'applied'
+    where id = ${id} and holder = ${holder} and ended_at is null`;
 }
 
 /** Ends the set, whose operations all have results. */

@@ -1,5 +1,12 @@
 /** Change sets: ordered changes of records that Basetide makes in the source, their approval, results and undoing. */
-export { type AwaitedOperation, createAwaitedSet, listWrites, type SqlWrite } from "./awaited";
+export {
+  type AwaitedOperation,
+  createAwaitedSet,
+  createSubmittedSet,
+  listWrites,
+  type SqlWrite,
+  sourceOfWrites,
+} from "./awaited";
 export {
   CHANGE_SET_CHANNEL,
   type ChangeItem,
@@ -21,6 +28,7 @@ export {
 } from "./change-sets";
 export {
   claimChangeSet,
+  endApplied,
   endChangeSet,
   type HeldItem,
   type HeldSet,

@@ -5,7 +5,7 @@
 import type { Sql } from "postgres";
 import { Counter } from "prom-client";
 import { withTimeout } from "../../async";
-import type { Context } from "../../context";
+import type { Context, Db } from "../../context";
 import { WATCHED_BY_SERVER } from "../../postgres";
 import type { Running } from "../../process";
 import {
@@ -37,6 +37,7 @@ interface Customer {
   accountId: string;
   role: string;
   database: string;
+  /** Its transactions may have ids. */
   isWritable: boolean;
   /** Of all roles of the database together. */
   connections: number;
@@ -147,8 +148,10 @@ export function startWatchdog(ctx: WatchContext): Running {
     for (const role of watch.ids.isDue(nextId) ? await watch.ids.find(admin, readers) : []) {
       // The search takes seconds, in which a database may have been made writable.
       const [writer] = await ctx.db`
-        select from databases as d where is_writable and (role_name = ${role}
-          or exists (select from sql_users as u where u.database_id = d.id and u.role_name = ${role}))`;
+        select from databases as d where is_writable and role_name = ${role}
+        union all
+        select from sql_users as u join databases as d on d.id = u.database_id
+        where u.role_name = ${role} and (d.is_writable or ${mayWriteSql(ctx.db)})`;
       if (writer) continue;
       const pause = await pauseRole(admin, role);
       if (!pause) continue;
@@ -223,7 +226,7 @@ async function takeTurn({ db }: WatchContext): Promise<{ dueMs: number; clusters
       select cluster_id, account_id, role_name || ${CONSOLE_SUFFIX}, name, false, connection_limit, null, false
       from databases where encrypted_console_password is not null and cluster_id is not null
       union all
-      select d.cluster_id, d.account_id, u.role_name, d.name, d.is_writable, d.connection_limit, u.name, false
+      select d.cluster_id, d.account_id, u.role_name, d.name, d.is_writable or ${mayWriteSql(db)}, d.connection_limit, u.name, false
       from sql_users as u join databases as d on d.id = u.database_id where d.cluster_id is not null)
     select exists (select from turn) as "isMine",
       (select extract(epoch from checked_at - now())::float8 * 1000 + ${EVERY_MS} from watchdog_clock) as "leftMs",
@@ -234,6 +237,12 @@ async function takeTurn({ db }: WatchContext): Promise<{ dueMs: number; clusters
   const { leftMs, isMine, clusters } = row!;
   // Without the turn, and without time left: another process has taken it meanwhile.
   return { clusters, dueMs: !isMine && leftMs !== null && leftMs > 0 ? leftMs : EVERY_MS };
+}
+
+/** A transaction that writes to the views of SQL writes has an id. */
+function mayWriteSql(db: Db) {
+  return db`(u.writes <> '{}' and exists (
+    select from bases as b where b.database_id = d.id and b.sql_writes and u.writes ? b.id))`;
 }
 
 function isSilent(): never {

@@ -1,4 +1,4 @@
-/** Drizzle: tables, and the relations of single links and of views. */
+/** Drizzle: tables, the relations of single links and of views, and the views that SQL writes to. */
 import {
   CREATED_TIME_DOC,
   ID_DOC,
@@ -11,14 +11,14 @@ import {
 import { assignIdentifiers, shortened, variableName } from "./names";
 import { relationsOf, type Side } from "./relations";
 import { jsDoc, key, quoted } from "./text";
-import { tsChoice, tsHead, tsIds, UNKNOWN_CHOICE } from "./ts-parts";
+import { tsChoice, tsHead, tsIds, UNKNOWN_CHOICE, writeSchema } from "./ts-parts";
 
 /** Reserved words of JavaScript in modules, and what the file imports. */
 const RESERVED = new Set(
   `arguments await break case catch class const continue debugger default delete do else enum eval export extends false
   finally for function if implements import in instanceof interface let new null package private protected public return
   static super switch this throw true try typeof var void while with yield undefined async of pg relations
-  schema`.split(/\s+/),
+  schema sql writes`.split(/\s+/),
 );
 
 export function drizzleTables(model: TypeModel): string {
@@ -28,6 +28,9 @@ export function drizzleTables(model: TypeModel): string {
   const entries = [
     ...tables.map(({ id, name }) => ({ id, name })),
     ...views.map(({ name }) => ({ id: name, name })),
+    ...tables.flatMap(({ id, writeView }) =>
+      writeView === undefined ? [] : [{ id: `write ${id}`, name: `write_${writeView}` }],
+    ),
   ];
   const variables = assignIdentifiers(entries, {
     spell: variableName,
@@ -41,9 +44,11 @@ export function drizzleTables(model: TypeModel): string {
     ...views.map((view) => ({ id: view.name, one: view, columns: viewColumns(view) })),
   ];
   const related = all.flatMap(({ id, one }) => relationsText(variableOf(one), one, sidesOf(id)));
+  const written = tables.filter(({ writeView }) => writeView !== undefined);
+  const imports = [related.length > 0 && "relations", written.length > 0 && "sql"].filter(Boolean);
   const create = isPublic ? "pg.pgTable" : "schema.table";
   return [
-    `${tsHead(model, "", "Read only: Basetide creates and changes these tables, so leave them out of drizzle-kit.")}${related.length > 0 ? 'import { relations } from "drizzle-orm";\n' : ""}import * as pg from "drizzle-orm/pg-core";
+    `${tsHead(model, "", "Read only: Basetide creates and changes these tables, so leave them out of drizzle-kit.")}${imports.length > 0 ? `import { ${imports.join(", ")} } from "drizzle-orm";\n` : ""}import * as pg from "drizzle-orm/pg-core";
 `,
     ...(isPublic ? [] : [`export const schema = pg.pgSchema(${quoted(schema)});\n`]),
     UNKNOWN_CHOICE,
@@ -58,7 +63,32 @@ export type ${one.typeName}Row = typeof ${variableOf(one)}.$inferSelect;
 `,
     ),
     ...related,
+    ...(written.length > 0
+      ? [
+          `/** What is written here is written to Airtable. */\nexport const writes = pg.pgSchema(${quoted(writeSchema(model))});\n`,
+        ]
+      : []),
+    ...written.map((table) => writeText(table, variables.get(`write ${table.id}`)!)),
   ].join("\n");
+}
+
+/** Columns that cannot be written are declared as generated: Drizzle leaves them out of inserts and updates. */
+function writeText(table: TypedTable, variable: string): string {
+  const { typeName, writeView, doc, columns } = table;
+  const computed = ".generatedAlwaysAs(sql`null`)";
+  const lines = [
+    columnText("id", ID_DOC, `pg.text("id").$type<${typeName}Id>().primaryKey()${computed}`),
+    columnText("created_time", CREATED_TIME_DOC, `pg.timestamp("created_time").notNull()${computed}`),
+    ...columns.map((column) => {
+      const end = column.isWritable ? (column.isNullable ? "" : ".default(false)") : computed;
+      return columnText(column.name, column.doc, `${builder(column)}${end}`);
+    }),
+  ];
+  return `${jsDoc(doc)}export const ${variable} = writes.table(${quoted(writeView!)}, {
+${lines.join("")}});
+export type ${typeName}Insert = typeof ${variable}.$inferInsert;
+export type ${typeName}Update = Partial<${typeName}Insert>;
+`;
 }
 
 function tableColumns({ typeName, columns }: TypedTable): string[] {

@@ -6,11 +6,17 @@ import {
   type ColumnSpec,
   type LinkView,
   type TableSpec,
+  WRITABLE_TYPES,
+  writeViewOf,
 } from "../../replica";
 import { assignIdentifiers, unicodeTypeName } from "./names";
 
 export interface TypesInput {
-  base: Pick<Base, "name" | "sourceBaseId"> & { database: Pick<Base["database"], "name" | "schema"> };
+  base: Pick<Base, "name" | "sourceBaseId"> & {
+    database: Pick<Base["database"], "name" | "schema">;
+    /** Absent: nothing is written with SQL. */
+    settings?: Pick<Base["settings"], "sqlWrites">;
+  };
   tables: TableSpec[];
   linkViews: LinkView[];
   attachmentViews: AttachmentView[];
@@ -32,6 +38,8 @@ export interface TypedTable {
   name: string;
   /** Name of its types: in TypeScript `ProjectsRow`, in Python `Projects`. */
   typeName: string;
+  /** The view that SQL writes to, in the schema of those; undefined if there is none. */
+  writeView: string | undefined;
   sourceName: string;
   /** Name and description in the source. */
   doc: string;
@@ -51,6 +59,8 @@ export interface TypedColumn {
   /** An element of a list may be NULL. */
   hasEmptyElements: boolean;
   isNullable: boolean;
+  /** Airtable does not compute it. */
+  isWritable: boolean;
   /** For links: the table whose ids these are, if it is in the replica. */
   linked: TypedTable | undefined;
   /** For selects: the known choices. */
@@ -126,7 +136,9 @@ export function typeModel({ base, tables, linkViews, attachmentViews, choicesOf 
     ],
     { spell: typeNameOf, fallback: "Table", reserved: RESERVED_TYPES },
   );
-  const typed = new Map(specs.map((spec) => [spec.tableId, emptyTable(spec, names)]));
+  const typed = new Map(
+    specs.map((spec) => [spec.tableId, emptyTable(spec, names, base.settings?.sqlWrites ?? false)]),
+  );
   for (const spec of specs) {
     const table = typed.get(spec.tableId)!;
     table.columns = spec.columns
@@ -153,10 +165,18 @@ function typeNameOf(sqlName: string): string {
   return unicodeTypeName(sqlName).replace(/Id$/, "Id_");
 }
 
-function emptyTable(spec: TableSpec, names: ReadonlyMap<string, string>): TypedTable {
+function emptyTable(spec: TableSpec, names: ReadonlyMap<string, string>, hasWrites: boolean): TypedTable {
   const { tableId: id, name, sourceName, description } = spec;
   const doc = described(`${sourceName} (${id})`, description);
-  return { id, name, typeName: names.get(`table ${id}`)!, sourceName, doc, columns: [] };
+  return {
+    id,
+    name,
+    typeName: names.get(`table ${id}`)!,
+    writeView: hasWrites ? writeViewOf(spec) : undefined,
+    sourceName,
+    doc,
+    columns: [],
+  };
 }
 
 function typedColumn(
@@ -180,6 +200,7 @@ function typedColumn(
     hasEmptyElements: isList && type === "lookup",
     // Airtable omits every empty cell; only of a checkbox that means a value.
     isNullable: type !== "checkbox",
+    isWritable: WRITABLE_TYPES.has(type),
     linked: type === "links" ? linked : undefined,
     choices:
       choices && choices.length > 0 && choices.length <= MOST_CHOICES ? [...new Set(choices)] : undefined,

@@ -84,10 +84,12 @@ generator client {
 /** Bytes of a table's name from which on the name of its primary key, with `_pkey`, is cut, and may be another table's. */
 const MOST_BYTES = 58;
 
-function tableFields({ id, name, columns }: TypedTable): Field[] {
+function tableFields({ id, name, columns, writeView }: TypedTable): Field[] {
   const key = Buffer.byteLength(name) > MOST_BYTES ? ` @id(map: ${quoted(`${id}_pkey`)})` : " @id";
+  // A new record gets its id from Airtable.
+  const value = writeView === undefined ? "" : " @default(dbgenerated())";
   return [
-    { column: "id", name: "id", type: "String", doc: ID_DOC, attributes: key },
+    { column: "id", name: "id", type: "String", doc: ID_DOC, attributes: `${key}${value}` },
     {
       column: "created_time",
       name: "created_time",

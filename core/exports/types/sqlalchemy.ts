@@ -73,7 +73,7 @@ function tableClass(model: TypeModel, table: TypedTable): string {
 ${docstring(doc, "    ")}
     __tablename__ = ${quoted(name)}
 ${schemaLine(model)}
-${lineComments("#:", ID_DOC, "    ")}    id: orm.Mapped[${typeName}Id] = mapped_column("id", sa.Text, primary_key=True)
+${lineComments("#:", ID_DOC, "    ")}    id: orm.Mapped[${typeName}Id] = mapped_column("id", sa.Text, primary_key=True${table.writeView === undefined ? "" : ", server_default=sa.FetchedValue()"})
 ${lineComments("#:", CREATED_TIME_DOC, "    ")}    created_time: orm.Mapped[datetime.datetime] = mapped_column("created_time", _UtcTime, nullable=False)
 ${lines.join("")}${relations.join("")}`;
 }

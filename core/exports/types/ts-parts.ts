@@ -1,4 +1,5 @@
 /** Parts that the outputs in TypeScript share: heads of files, record ids and the values of rows. */
+import { writeSchemasOf } from "../../replica";
 import {
   CREATED_TIME_DOC,
   ID_DOC,
@@ -101,6 +102,22 @@ export function rowProperties({ typeName, columns }: TypedTable): TsProperty[] {
     { name: "created_time", type: "Date", doc: CREATED_TIME_DOC },
     ...columns.map((column) => ({ name: column.name, type: tsRowType(column), doc: column.doc })),
   ];
+}
+
+/** The columns that SQL writes can give a value, with the types that drivers accept. */
+export function writableProperties({ columns }: TypedTable): TsProperty[] {
+  return columns
+    .filter(({ isWritable }) => isWritable)
+    .map((column) => ({
+      name: column.name,
+      type: column.kind === "numeric" ? `number | ${tsRowType(column)}` : tsRowType(column),
+      doc: column.doc,
+    }));
+}
+
+/** Where the views of SQL writes are: `write`. */
+export function writeSchema({ base }: TypeModel): string {
+  return writeSchemasOf(base.database.schema).write.slice(1, -1);
 }
 
 export function viewProperties({

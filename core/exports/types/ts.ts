@@ -11,6 +11,8 @@ import {
   UNKNOWN_CHOICE,
   utcSettings,
   viewProperties,
+  writableProperties,
+  writeSchema,
 } from "./ts-parts";
 
 export function typescript(model: TypeModel): string {
@@ -25,6 +27,7 @@ export function typescript(model: TypeModel): string {
     tsIds(model),
     ...tables.map((table) => tsInterface(`${table.typeName}Row`, table.doc, rowProperties(table))),
     ...views.map((view) => tsInterface(`${view.typeName}Row`, view.doc, viewProperties(view))),
+    ...writeTypes(model),
     ...tables.map(airtableTypes),
     tableMap("Rows", "The rows of each table and view, by its name in SQL", [
       ...tables.map(({ name, typeName }) => ({ name, type: `${typeName}Row` })),
@@ -36,6 +39,31 @@ export function typescript(model: TypeModel): string {
       tables.map(({ id, typeName }) => ({ name: id, type: `${typeName}Record` })),
     ),
   ].join("\n");
+}
+
+/** Of tables that SQL writes to. */
+function writeTypes(model: TypeModel): string[] {
+  const written = model.tables.filter(({ writeView }) => writeView !== undefined);
+  if (written.length === 0) return [];
+  const schema = writeSchema(model);
+  const byView = (suffix: string) =>
+    written.map(({ writeView, typeName }) => ({ name: writeView!, type: `${typeName}${suffix}` }));
+  return [
+    ...written.map(
+      (
+        table,
+      ) => `${tsInterface(`${table.typeName}Insert`, `A new row of ${schema}.${table.writeView}`, writableProperties(table), "?")}
+/** The columns of a row of ${schema}.${table.writeView} that change. */
+export type ${table.typeName}Update = ${table.typeName}Insert;
+`,
+    ),
+    tableMap("Inserts", `New rows of each view in the schema ${schema}, by its name`, byView("Insert")),
+    tableMap(
+      "Updates",
+      `Changes of rows of each view in the schema ${schema}, by its name`,
+      byView("Update"),
+    ),
+  ];
 }
 
 function airtableTypes({ id, typeName, sourceName, columns }: TypedTable): string {

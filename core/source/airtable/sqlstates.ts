@@ -10,6 +10,7 @@ const byType: Record<string, SqlRefusal> = {
   INVALID_MULTIPLE_CHOICE_OPTIONS: { sqlstate: "23514", hint: TYPECAST },
   INVALID_PERMISSIONS: { sqlstate: "42501" },
   INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND: { sqlstate: "42501" },
+  INVALID_RECORD_ID: { sqlstate: "22023" },
   INVALID_RECORDS: { sqlstate: "22023" },
   INVALID_REQUEST_BODY: { sqlstate: "22023" },
   INVALID_REQUEST_MISSING_FIELDS: { sqlstate: "22023" },

@@ -233,18 +233,26 @@ function tsProgram(sample: Sample): string {
   const [{ text }] = filesOf("drizzle", sample);
   const variable = text.split("\n").find((line) => line.includes(`= pg.pgTable(${JSON.stringify(first)},`));
   const table = `schema.${variable!.split(" ")[2]}`;
+  const writeLine = text
+    .split("\n")
+    .find((line) => line.includes(`= writes.table(${JSON.stringify(first)},`));
+  const writeVariable = writeLine!.split(" ")[2];
   return `
 import { getTableName, is } from "drizzle-orm";
-import { PgTable } from "drizzle-orm/pg-core";
+import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { drizzle } from "drizzle-orm/postgres-js";
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import postgres from "postgres";
 import type { z } from "zod";
 import type * as types from "./basetide";
-import * as schema from "./basetide-drizzle";
-import type { Database } from "./basetide-kysely";
+import * as all from "./basetide-drizzle";
+import type { Database, WriteDatabase } from "./basetide-kysely";
 import * as schemas from "./basetide-zod";
+
+// The sample has no views to write to.
+const isRead = (one: unknown) => !(is(one, PgTable) && getTableConfig(one).schema !== undefined);
+const schema = Object.fromEntries(Object.entries(all).filter(([, one]) => isRead(one))) as unknown as typeof all;
 
 type AnyRow = Record<string, unknown>;
 type AnyQuery = { findMany(config: object): Promise<unknown[]> };
@@ -284,6 +292,11 @@ export async function counts(url: string) {
   if (row) row.id = String(row.id);
   // @ts-expect-error: no column can be written
   db.updateTable(${JSON.stringify(first)}).set({ created_time: new Date() });
+  const writes = db as unknown as Kysely<WriteDatabase>;
+  // @ts-expect-error: Airtable computes it
+  writes.withSchema("write").updateTable(${JSON.stringify(first)}).set({ created_time: new Date() });
+  // @ts-expect-error: Airtable gives it
+  orm.insert(all.${writeVariable}).values({ id: "rec" });
   await Promise.all([db.destroy(), client.end()]);
   return found;
 }

@@ -16,6 +16,7 @@ import {
 import { fuzzRuns } from "../../support/fuzz";
 import { until } from "../../support/poll";
 import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
+import { createTasksBase, recordsInSource } from "../../support/tasks-base";
 
 let stack: ProxyStack;
 
@@ -30,49 +31,12 @@ type Operations = Parameters<typeof createChangeSet>[2]["operations"];
 /** A base with records `Task 0` … and their people, connected and synced, whose change sets are on. */
 async function tasks(count = 3) {
   const { control } = stack.sandbox;
-  const sourceBaseId = control.createBase({
-    name: "Work",
-    tables: [
-      {
-        id: "tblTasks000000001",
-        name: "Tasks",
-        fields: [
-          { name: "Name", type: "singleLineText" },
-          { name: "Hours", type: "number", options: { precision: 1 } },
-          {
-            name: "Status",
-            type: "singleSelect",
-            options: { choices: [{ name: "Open" }, { name: "Done" }] },
-          },
-          { name: "Loud", type: "formula", options: { formula: "UPPER({Name})" } },
-        ],
-        records: Array.from({ length: count }, (_, at) => ({
-          fields: { Name: `Task ${at}`, Hours: at, Status: "Open" },
-        })),
-      },
-      {
-        name: "People",
-        fields: [
-          { name: "Name", type: "singleLineText" },
-          { name: "Tasks", type: "multipleRecordLinks", options: { linkedTableId: "tblTasks000000001" } },
-        ],
-        records: [],
-      },
-    ],
-  });
+  const sourceBaseId = createTasksBase(control, count);
   const replicated = await stack.connect(sourceBaseId);
   await replicated.sync();
   await updateSettings(stack.managed, replicated.base, { changeSets: true });
   const base = await getBase(stack.ctx.db, replicated.base.id);
-  const inSource = (tableName = "Tasks") => {
-    const table = control.dump(sourceBaseId).tables.find(({ name }) => name === tableName)!;
-    const fields = table.fields as { id: string; name: string }[];
-    const nameOf = new Map(fields.map(({ id, name }) => [id, name]));
-    return table.records.map(({ id, fields }) => ({
-      id,
-      fields: Object.fromEntries(Object.entries(fields).map(([key, cell]) => [nameOf.get(key)!, cell])),
-    }));
-  };
+  const inSource = (tableName?: string) => recordsInSource(control, sourceBaseId, tableName);
   const ended = async ({ id }: ChangeSet) => {
     await until(async () => (await getChangeSet(stack.ctx.db, base.id, id)).endedAt !== null, {
       what: "the change set has ended",

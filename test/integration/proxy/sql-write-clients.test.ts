@@ -7,10 +7,17 @@ import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { errorOf } from "../../support/error-of";
+import { node } from "../../support/node";
+import { PRISMA_FOLDER, writeWithPrisma } from "../../support/prisma/client";
 import type { ProxyStack } from "../../support/proxy-stack";
 import { scratchFolder } from "../../support/scratch";
 import { writableTasks, writeStack } from "../../support/sql-writes";
+import { runInTools, TOOLS_FOLDER } from "../../support/tools/generators";
+import { ofDebian, pinned, runs } from "../../support/tools/table";
 
+const PYTHON = "/usr/bin/python3";
+/** Some packages are installed on first use. */
+const INSTALL_MS = 300_000;
 const JDBC = "/usr/share/java/postgresql.jar";
 
 let stack: ProxyStack;
@@ -22,8 +29,8 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-async function writerUrl(): Promise<string> {
-  return (await at.writer()).url;
+async function writerUrl(mode: "at_commit" | "at_once" = "at_commit"): Promise<string> {
+  return (await at.writer({ mode })).url;
 }
 
 /** Runs a program, which prints `23514` for the error, and nothing else. */
@@ -106,6 +113,157 @@ test("Drizzle", async () => {
   expect(failed.cause?.code).toBe("23514");
   await pool.end();
   expect(madeBy("Drizzle")).toEqual([["Drizzle", "Open"]]);
+});
+
+test("one transaction per request, as PostgREST has it", async () => {
+  const client = new pg.Client(await writerUrl());
+  await client.connect();
+  const request = async (source: string, end: string) => {
+    await client.query("begin isolation level read committed read write");
+    await client.query(
+      "select set_config('search_path', '\"write\", \"public\"', true), set_config('request.method', 'POST', true)",
+    );
+    const { rows } = await client.query(
+      `with pgrst_source as (${source}) select count(*)::int as n, coalesce(json_agg(_postgrest_t), '[]') as body
+       from (select pgrst_source.* from pgrst_source) as _postgrest_t`,
+    );
+    await client.query(end);
+    return rows[0];
+  };
+  const insert = (name: string, status: string) =>
+    `insert into "write"."tasks" ("name", "status") select pgrst_body."name", pgrst_body."status"
+     from (select '{"name": "${name}", "status": "${status}"}'::json as json_data) as pgrst_payload,
+     lateral (select "name", "status" from json_to_record(pgrst_payload.json_data) as _("name" text, "status" text)) as pgrst_body
+     returning "write"."tasks"."name"`;
+  expect(await request(insert("PostgREST gone", "Open"), "rollback")).toEqual({
+    n: 1,
+    body: [{ name: "PostgREST gone" }],
+  });
+  expect(await request(insert("PostgREST", "Open"), "commit")).toMatchObject({ n: 1 });
+  const change = `update "write"."tasks" set "status" = 'Done' where "write"."tasks"."name" = 'PostgREST' returning 1`;
+  expect(await request(change, "commit")).toMatchObject({ n: 1 });
+  expect((await errorOf(request(insert("PostgREST", "None"), "commit"))).code).toBe("23514");
+  await client.end();
+  expect(madeBy("PostgREST")).toEqual([["PostgREST", "Done"]]);
+});
+
+const has = (module: string) => Bun.spawnSync([PYTHON, "-c", `import ${module}`]).exitCode === 0;
+
+test.skipIf(!has("psycopg"))("psycopg", runs(ofDebian("python3-psycopg")), async () => {
+  const said = await run([
+    ...[PYTHON, "-c"],
+    `
+import sys, psycopg
+with psycopg.connect(sys.argv[1]) as db:
+    db.execute("insert into write.tasks (name) values ('psycopg gone')")
+    db.rollback()
+    with db.cursor() as cursor:
+        cursor.executemany("insert into write.tasks (name, status) values (%s, %s)", [("psycopg 1", "Open"), ("psycopg 2", "Open")])
+    db.commit()
+    db.execute("update write.tasks set status = 'None' where name = 'psycopg 1'")
+    try:
+        db.commit()
+    except psycopg.Error as error:
+        print(error.sqlstate)`,
+    await writerUrl(),
+  ]);
+  expect(said).toBe("23514");
+  expect(madeBy("psycopg")).toEqual([
+    ["psycopg 1", "Open"],
+    ["psycopg 2", "Open"],
+  ]);
+});
+
+test.skipIf(!has("sqlalchemy"))("SQLAlchemy core", runs(ofDebian("python3-sqlalchemy")), async () => {
+  const said = await run([
+    ...[PYTHON, "-c"],
+    `
+import sys, sqlalchemy as sa
+engine = sa.create_engine(sys.argv[1].replace("postgres:", "postgresql+psycopg2:"))
+tasks = sa.Table("tasks", sa.MetaData(), sa.Column("id", sa.Text, primary_key=True), sa.Column("name", sa.Text),
+    sa.Column("status", sa.Text), schema="write")
+with engine.connect() as db:
+    transaction = db.begin()
+    db.execute(tasks.insert().values(name="alchemy core gone"))
+    transaction.rollback()
+with engine.begin() as db:
+    db.execute(tasks.insert(), [{"name": "alchemy core 1", "status": "Open"}, {"name": "alchemy core 2", "status": "Open"}])
+with engine.begin() as db:
+    db.execute(tasks.update().where(tasks.c.name == "alchemy core 1").values(status="Done"))
+try:
+    with engine.begin() as db:
+        db.execute(tasks.insert().values(status="None"))
+except sa.exc.DBAPIError as error:
+    print(error.orig.pgcode)`,
+    await writerUrl(),
+  ]);
+  expect(said).toBe("23514");
+  expect(madeBy("alchemy core")).toEqual([
+    ["alchemy core 1", "Done"],
+    ["alchemy core 2", "Open"],
+  ]);
+});
+
+test.skipIf(!has("sqlalchemy"))(
+  "SQLAlchemy's ORM, at once",
+  runs(ofDebian("python3-sqlalchemy")),
+  async () => {
+    const said = await run([
+      ...[PYTHON, "-c"],
+      `
+import sys, sqlalchemy as sa
+from sqlalchemy import orm
+engine = sa.create_engine(sys.argv[1].replace("postgres:", "postgresql+psycopg2:"))
+Base = orm.declarative_base()
+class Task(Base):
+    __tablename__ = "tasks"
+    __table_args__ = {"schema": "write"}
+    id = sa.Column(sa.Text, primary_key=True, server_default=sa.FetchedValue())
+    name = sa.Column(sa.Text)
+    status = sa.Column(sa.Text)
+with orm.Session(engine) as session:
+    task = Task(name="alchemy ORM", status="Open")
+    session.add(task)
+    session.commit()
+    assert task.id.startswith("rec")
+    task.status = "Done"
+    session.commit()
+    gone = Task(name="alchemy ORM gone")
+    session.add(gone)
+    session.commit()
+    session.delete(gone)
+    session.commit()
+    session.add(Task(status="None"))
+    try:
+        session.commit()
+    except sa.exc.DBAPIError as error:
+        print(error.orig.pgcode)`,
+      await writerUrl("at_once"),
+    ]);
+    expect(said).toBe("23514");
+    expect(madeBy("alchemy ORM")).toEqual([["alchemy ORM", "Done"]]);
+  },
+);
+
+const NO_TOOLS = "`bun run tools` installs and runs it";
+
+test.for([
+  { name: "knex", mode: "at_commit", made: [["Knex 1", "Done"]] },
+  { name: "sequelize", mode: "at_once", made: [["Sequelize", "Done"]] },
+  { name: "typeorm", mode: "at_once", made: [["TypeORM", "Done"]] },
+] as const)("$name, $mode", { timeout: INSTALL_MS }, async ({ name, mode, made }, { skip, task }) => {
+  task.meta.tools = [pinned(TOOLS_FOLDER, name)];
+  skip(!process.env.TOOLS || !node, NO_TOOLS);
+  expect((await runInTools(`write-${name}.mjs`, await writerUrl(mode))).trim()).toBe("23514");
+  expect(madeBy(made[0][0].split(" ")[0]!)).toEqual(made);
+});
+
+test("Prisma, at once", { ...runs(pinned(PRISMA_FOLDER, "prisma")), timeout: INSTALL_MS }, async ({
+  skip,
+}) => {
+  skip(!process.env.PRISMA, NO_TOOLS);
+  expect(await writeWithPrisma(await writerUrl("at_once"))).toBe("23514");
+  expect(madeBy("Prisma")).toEqual([["Prisma", "Done"]]);
 });
 
 test.skipIf(!Bun.which("psql"))("psql", async () => {

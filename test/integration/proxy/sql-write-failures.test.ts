@@ -86,6 +86,94 @@ test("what cannot be sent fails with its reason, and can be repeated", async () 
   expect(at.inSource().map(({ Hours }) => Hours)).toEqual([7, 7, 7]);
 });
 
+test("each error of Airtable has its SQLSTATE, message, detail, table and column", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  const [first] = at.inSource();
+  const update = (column: string, value: string) =>
+    sql.unsafe(`update write.tasks set ${column} = ${value} where name = 'Task 0'`);
+  expect(await errorOf(update("status", "'None'"))).toMatchObject({
+    code: "23514",
+    detail: "HTTP 422 INVALID_MULTIPLE_CHOICE_OPTIONS",
+    table_name: "tasks",
+    column_name: "status",
+  });
+  expect(
+    await errorOf(sql`insert into write.people (name, tasks) values ('Ada', '{recNone}')`),
+  ).toMatchObject({
+    code: "P0002",
+    detail: "HTTP 422 ROW_DOES_NOT_EXIST",
+    table_name: "people",
+  });
+  expect(await errorOf(update("took", "'1 day'"))).toMatchObject({ code: "22023", column_name: "took" });
+  const faults = [
+    ["forbidden", "42501", "HTTP 403 INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND"],
+    ["not_found", "P0002", "HTTP 404 NOT_FOUND"],
+    ["billing_limit", "53400", "HTTP 429 PUBLIC_API_BILLING_LIMIT_EXCEEDED"],
+    ["status_500", "08007", "HTTP 500 SERVER_ERROR"],
+    ["status_503", "08007", "HTTP 503"],
+    ["html_200", "08007", "HTTP 200"],
+  ] as const;
+  for (const [kind, code, detail] of faults) {
+    stack.sandbox.control.addFault({ kind, count: 1, base: at.sourceBaseId, method: "PATCH" });
+    const error = await errorOf(update("hours", "9"));
+    expect([kind, error]).toMatchObject([
+      kind,
+      { code, detail: expect.stringContaining(detail), table_name: "tasks", column_name: "hours" },
+    ]);
+    expect(error.message).not.toBe("");
+  }
+  stack.sandbox.control.deleteRecords(at.sourceBaseId, "Tasks", [first!.id]);
+  expect(await errorOf(update("hours", "9"))).toMatchObject({
+    code: "P0002",
+    detail: "HTTP 422 ROW_DOES_NOT_EXIST",
+    table_name: "tasks",
+  });
+  stack.sandbox.control.deleteField(at.sourceBaseId, "Tasks", "Took");
+  const gone = await errorOf(sql`update write.tasks set took = '1:00:00' where name = 'Task 1'`);
+  expect(gone).toMatchObject({ code: "42703", detail: "HTTP 422 UNKNOWN_FIELD_NAME" });
+  stack.sandbox.control.addFault({ kind: "unauthorized", count: 1, base: at.sourceBaseId, method: "PATCH" });
+  expect(await errorOf(sql`update write.tasks set hours = 9 where name = 'Task 1'`)).toMatchObject({
+    code: "28000",
+    detail: "HTTP 401 AUTHENTICATION_REQUIRED",
+  });
+});
+
+test("a COMMIT that is canceled ends at once, and the log has what became of it", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  const fault = { kind: "hang", count: 1, base: at.sourceBaseId, method: "POST", delayMs: 900 } as const;
+  stack.sandbox.control.addFault(fault);
+  const writing = sql`insert into write.tasks (name) values ('New')`.execute();
+  const isSent = async () =>
+    (
+      await stack.ctx.db`
+        select from change_items as i join change_sets as s on s.id = i.set_id
+        where s.base_id = ${at.base.id} and i.state = 'sent'`
+    ).length > 0;
+  await until(isSent, { what: "Airtable is asked" });
+  writing.cancel();
+  expect((await errorOf(writing)).code).toBe("57014");
+  expect(await isSent()).toBe(true);
+  expect(await states(sql)).toEqual({ applied: 1 });
+  expect(names(at).at(-1)).toBe("New");
+  // The session can write again.
+  await sql`insert into write.tasks (name) values ('Newer')`;
+  expect(names(at).at(-1)).toBe("Newer");
+});
+
+test("what is not sent after a first call is no transaction to repeat", async () => {
+  const at = await writableTasks(stack, 0);
+  const sql = await at.writer();
+  stack.sandbox.control.addFault({ kind: "rate_limited", after: 1, base: at.sourceBaseId, method: "POST" });
+  const error = await errorOf(
+    sql`insert into write.tasks (name) select 'Row ' || n from generate_series(1, 15) as n`,
+  );
+  expect(error).toMatchObject({ code: expect.stringMatching(/^(53400|08007)$/) });
+  expect(error.detail).toContain("Airtable had already made the changes of rec");
+  expect(at.inSource()).toHaveLength(10);
+});
+
 test("basetide.check refuses a row that has changed in Airtable", async () => {
   const at = await writableTasks(stack);
   const sql = await at.writer();

@@ -1,11 +1,15 @@
 /** SQL writes on each version of Postgres, with a cluster's admin that is not a superuser, and through PgBouncer. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import postgres from "postgres";
 import { expect, test } from "vitest";
 import { getBase, replicaTarget, updateSettings } from "../../../core/control/bases";
 import { databaseCredentials, getDatabase } from "../../../core/control/placement";
 import { grantWrites, prepareCluster } from "../../../core/replica";
 import { dblinkSetup } from "../../../core/replica/write-door";
+import { createAuthority } from "../../support/certificates";
 import { errorOf } from "../../support/error-of";
+import { scratchFolder } from "../../support/scratch";
 import { HAS_PGBOUNCER, pgBouncer } from "../../support/servers/pgbouncer";
 import { PASSWORD, postgresServer } from "../../support/servers/postgres-server";
 import { POSTGRES_VERSIONS } from "../../support/servers/postgres-versions";
@@ -31,6 +35,13 @@ test.each(VERSIONS)("on Postgres %s, without a superuser", async (version) => {
   expect((await errorOf(sql`select basetide_dblink.dblink_connect('x', 'host=x')`)).code).toBe("42501");
   await sql.end();
   if (!HAS_PGBOUNCER) return;
+  await using whole = await pgBouncer(server, { mode: "session" });
+  const session = postgres(whole.over(url), { max: 1, onnotice: () => {} });
+  await session`set basetide.writes = 'at_once'`;
+  expect(await session`insert into write.tasks (name) values ('Session') returning loud`).toEqual([
+    { loud: "SESSION" },
+  ]);
+  await session.end();
   await using pooler = await pgBouncer(server, { mode: "transaction", settings: { default_pool_size: "2" } });
   const sessions = Array.from({ length: 4 }, () =>
     postgres(pooler.over(url), { max: 1, prepare: false, onnotice: () => {} }),
@@ -43,7 +54,7 @@ test.each(VERSIONS)("on Postgres %s, without a superuser", async (version) => {
     ),
   );
   await Promise.all(sessions.map((session) => session.end()));
-  expect(new Set(at.inSource().map(({ Name }) => Name)).size).toBe(12 + 1 + 48);
+  expect(new Set(at.inSource().map(({ Name }) => Name)).size).toBe(12 + 1 + 1 + 48);
 
   /** Of a SQL user; before Postgres 16 there are none, and a role of the customer's is granted the same. */
   async function writerUrl(): Promise<string> {
@@ -54,6 +65,25 @@ test.each(VERSIONS)("on Postgres %s, without a superuser", async (version) => {
     await server.run([`alter role ${database.role} set default_transaction_read_only = off`]);
     return (await databaseCredentials(stack.ctx, database)).url;
   }
+});
+
+test("with a certificate, the endpoint is reached over TLS only", async () => {
+  const authority = createAuthority("Basetide tests");
+  const { certificate, key } = authority.issue(["localhost"]);
+  const folder = scratchFolder("write-tls");
+  writeFileSync(join(folder, "cert.pem"), certificate);
+  writeFileSync(join(folder, "key.pem"), key);
+  await using stack = await writeStack({
+    WRITE_TLS_CERTIFICATE: join(folder, "cert.pem"),
+    WRITE_TLS_KEY: join(folder, "key.pem"),
+  });
+  const at = await writableTasks(stack, 0);
+  const sql = await at.writer();
+  await sql`insert into write.tasks (name) select 'Row ' || n from generate_series(1, 12) as n`;
+  expect(at.inSource()).toHaveLength(12);
+  const plain = postgres(`postgres://bas_x:secret@127.0.0.1:${stack.proxy.writePort}/writes`, { max: 1 });
+  expect((await errorOf(plain`select 1`)).code).toBe("28000");
+  await plain.end({ timeout: 0 });
 });
 
 test("a server without dblink: the error has the statements for a superuser, after which it works", async () => {

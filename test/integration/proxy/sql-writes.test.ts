@@ -1,6 +1,9 @@
 /** SQL writes: statements on the views of the schema `write`, which the proxy has made in the source. */
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type postgres from "postgres";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { startWatchdog } from "../../../core/control/placement";
 import { errorOf } from "../../support/error-of";
+import { until } from "../../support/poll";
 import type { ProxyStack } from "../../support/proxy-stack";
 import { writableTasks, writeStack } from "../../support/sql-writes";
 
@@ -139,6 +142,105 @@ test("at once, a statement returns the record as Airtable has it", async () => {
     sql.begin("isolation level repeatable read", (tx) => tx`insert into write.tasks (name) values ('x')`),
   );
   expect(refused.code).toBe("0A000");
+});
+
+test("attach adds files to a cell and keeps those that it has, also twice in a transaction", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  const [{ id } = { id: "" }] = at.inSource();
+  const files = () => (at.inSource()[0]!.Files ?? []) as { id: string; url: string; filename?: string }[];
+  const attach = (tx: postgres.ISql, url: string, name: string | null = null) =>
+    tx`select write.attach('tasks', ${id}, 'files', ${url}, ${name})`;
+  await attach(sql, "https://files.example/a.txt", "first.txt");
+  const [first] = files();
+  expect(first).toMatchObject({ filename: "first.txt" });
+  await sql.begin(async (tx) => {
+    await attach(tx, "https://files.example/b.txt");
+    await attach(tx, "https://files.example/c.txt", "third.txt");
+  });
+  expect(files().map((file) => file.id)[0]).toBe(first!.id);
+  expect(files().map(({ filename }) => filename)).toEqual(["first.txt", "b.txt", "third.txt"]);
+  // One that the cell has is left out.
+  await sql`update write.tasks set files = files[2:3] where id = ${id}`;
+  expect(files().map(({ filename }) => filename)).toEqual(["b.txt", "third.txt"]);
+  stack.sandbox.control.updateRecords(at.sourceBaseId, "Tasks", [{ id, fields: { Files: [] } }]);
+  expect(await errorOf(attach(sql, "https://files.example/d.txt"))).toMatchObject({
+    code: "40001",
+    column_name: "files",
+  });
+  expect((await errorOf(sql`select write.attach('tasks', 'recNone', 'files', 'https://x/y')`)).code).toBe(
+    "P0002",
+  );
+  expect((await errorOf(sql`select write.attach('tasks', ${id}, 'none', 'https://x/y')`)).code).toBe("42703");
+  const other = await at.writer({ tables: ["people"] });
+  expect((await errorOf(attach(other, "https://x/y"))).code).toBe("42501");
+});
+
+test("submit makes the writes of the transaction a change set in the background; a rollback makes none", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  await sql.unsafe("set statement_timeout = '3s'");
+  const before = at.calls().length;
+  await sql
+    .begin(async (tx) => {
+      await tx`delete from write.tasks`;
+      await tx`select write.submit()`;
+      throw new Error("changed my mind");
+    })
+    .catch(() => {});
+  const id = await sql.begin(async (tx) => {
+    const [row] = await tx<{ id: string }[]>`select write.submit() as id`;
+    // Longer than the statement may take, if it waited.
+    await tx`insert into write.tasks (name, status)
+      select 'Row ' || n, case n when 7 then 'None' else 'Open' end from generate_series(1, 400) as n`;
+    expect(await tx`select write.submit() as id`).toEqual([row]);
+    return row!.id;
+  });
+  expect(at.calls().length).toBeLessThan(before + 40);
+  await until(
+    async () => (await sql`select from write.log where state in ('waiting', 'sent')`).length === 0,
+    {
+      what: "all is made",
+    },
+  );
+  expect(await sql`select set, state, count(*)::int as n from write.log group by 1, 2 order by 2`).toEqual([
+    { set: id, state: "applied", n: 399 },
+    { set: id, state: "refused", n: 1 },
+  ]);
+  expect(at.inSource()).toHaveLength(3 + 399);
+});
+
+test("the watchdog leaves a transaction that writes alone, and ends one that has an id and may not write", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  const { db } = stack.ctx;
+  const watchdog = startWatchdog(stack.ctx);
+  onTestFinished(() => watchdog.stop());
+  const checked = async () => (await db<{ at: Date }[]>`select checked_at as at from watchdog_clock`)[0]?.at;
+  /** A check that began after this call has ended: the next one has begun. */
+  const isChecked = async () => {
+    for (let nth = 0; nth < 2; nth++) {
+      const last = await checked();
+      await until(async () => (await checked())?.getTime() !== last?.getTime(), {
+        what: "the watchdog checks",
+      });
+    }
+  };
+  await sql.begin(async (tx) => {
+    await tx`insert into write.tasks (name) values ('New')`;
+    await isChecked();
+  });
+  expect(at.inSource()).toHaveLength(4);
+  const ended = errorOf(
+    sql.begin(async (tx) => {
+      await tx`insert into write.tasks (name) values ('Never')`;
+      await db`update sql_users set writes = '{}' where role_name = ${sql.role}`;
+      await isChecked();
+      await tx`select 1`;
+    }),
+  );
+  expect((await ended).code).toMatch(/^(57P01|CONNECTION_CLOSED)$/);
+  expect(at.inSource()).toHaveLength(4);
 });
 
 test("I8: a writer can write only to its tables, and can neither connect elsewhere nor read what others write", async () => {

@@ -40,6 +40,17 @@ export function momentsWithPrisma(schema: string, zones: readonly string[], url:
   return runWithPrisma(schema, MOMENTS_PROGRAM, zones, url);
 }
 
+/**
+ * Generates a client of `write.tasks`, and writes with it: a record with the id that Airtable gives it, its change, another's
+ * end, and an error.
+ *
+ * @returns the error's SQLSTATE
+ */
+export async function writeWithPrisma(url: string): Promise<unknown> {
+  const [code] = await runWithPrisma(WRITE_SCHEMA, WRITE_PROGRAM, [undefined], url);
+  return code;
+}
+
 async function runWithPrisma(
   schema: string,
   program: string,
@@ -96,6 +107,35 @@ for (const { created_time, seen, day } of await moments.findMany({ orderBy: { id
   lines.push([created_time.toISOString(), seen.toISOString(), day.toISOString().slice(0, 10), equal, following]);
 }
 console.log(JSON.stringify(lines));
+process.exit(0);
+`;
+
+const WRITE_SCHEMA = `generator client {
+  provider = "prisma-client-js"
+}
+datasource db {
+  provider = "postgresql"
+}
+model tasks {
+  id     String  @id @default(dbgenerated())
+  name   String?
+  status String?
+}
+`;
+
+const WRITE_PROGRAM = `
+import { PrismaPg } from "@prisma/adapter-pg";
+import prisma from "./client/index.js";
+
+const adapter = new PrismaPg({ connectionString: process.argv[2], max: 1 }, { schema: "write" });
+const { tasks } = new prisma.PrismaClient({ adapter });
+const { id } = await tasks.create({ data: { name: "Prisma", status: "Open" } });
+await tasks.update({ where: { id }, data: { status: "Done" } });
+const other = await tasks.create({ data: { name: "Prisma gone" } });
+await tasks.delete({ where: { id: other.id } });
+const error = await tasks.create({ data: { status: "None" } }).catch((thrown) => thrown);
+const cause = error.meta?.driverAdapterError?.cause;
+console.log(JSON.stringify(cause?.originalCode ?? cause?.code ?? error.message));
 process.exit(0);
 `;
 
