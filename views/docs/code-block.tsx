@@ -1,5 +1,4 @@
 /** A program in the documentation, with its words colored, and a button to copy it. */
-import { createHash } from "node:crypto";
 import { highlight } from "./highlight";
 
 const NAMES: Record<string, string> = {
@@ -13,21 +12,20 @@ const NAMES: Record<string, string> = {
 };
 
 export function CodeBlock({ code, language }: { code: string; language: string }) {
-  // The same on each rendering, and different for each program of a page.
-  const id = `code-${createHash("sha256").update(code).digest("hex").slice(0, 8)}`;
   const name = NAMES[language] ?? "Text";
   return (
     <figure class="docs-code">
       <figcaption>
         {name}
-        <button type="button" class="docs-copy needs-script" data-copy={id}>
+        {/* It copies what is in the same figure: ids would make long pages longer. */}
+        <button type="button" class="docs-copy needs-script" data-copy="">
           Copy<span class="visually-hidden"> this program</span>
         </button>
       </figcaption>
       {/* A long line scrolls, so the keyboard must reach it. */}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region takes the focus */}
       <pre tabIndex={0}>
-        <code id={id}>
+        <code>
           {highlight(code, language).map((part, index) =>
             typeof part === "string" ? (
               part

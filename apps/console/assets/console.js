@@ -14,7 +14,8 @@ document.addEventListener("click", async (event) => {
   const button = event.target.closest?.("[data-copy]");
   closeMenus(event.target);
   if (!button) return;
-  const value = document.getElementById(button.dataset.copy);
+  const { copy } = button.dataset;
+  const value = copy ? document.getElementById(copy) : button.closest("figure").querySelector("code");
   const before = button.innerHTML;
   try {
     await navigator.clipboard.writeText(value.textContent);

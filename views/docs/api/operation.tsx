@@ -54,17 +54,35 @@ export function Operation({ listed, api }: { listed: ListedOperation; api: ApiDo
   );
 }
 
+/** Errors that most operations have, by their status: the page says them once. */
+const COMMON: Record<string, string> = {
+  "401": "unauthorized",
+  "403": "forbidden",
+  "404": "not_found",
+  "415": "unsupported_media_type",
+  "422": "invalid_request",
+  "429": "rate_limited",
+};
+
+/** Whether it is no other error of that status. */
+function isCommon(status: string, { content = {} }: ApiResponse): boolean {
+  const codes = Object.values(content).flatMap(({ examples = {} }) => Object.keys(examples));
+  return codes.length > 0 && codes.every((code) => code === COMMON[status]);
+}
+
 function Answers({ responses }: { responses: Record<string, ApiResponse> }) {
   return (
     <ul class="api-answers">
-      {Object.entries(responses).map(([status, { description, content = {} }]) => (
-        <li key={status}>
-          <span class={status < "400" ? "api-status good" : "api-status bad"}>{status}</span>
-          <span>
-            <Answer description={description} content={content} />
-          </span>
-        </li>
-      ))}
+      {Object.entries(responses)
+        .filter(([status, response]) => !isCommon(status, response))
+        .map(([status, { description, content = {} }]) => (
+          <li key={status}>
+            <span class={status < "400" ? "api-status good" : "api-status bad"}>{status}</span>
+            <span>
+              <Answer description={description} content={content} />
+            </span>
+          </li>
+        ))}
     </ul>
   );
 }

@@ -29,6 +29,13 @@ export function ApiReference({ api, groups }: { api: ApiDocument; groups: DocGro
           reference as a file: <a href="/openapi">OpenAPI 3.1</a>, for generators of clients. Errors have a
           code: <a href="/docs/errors">causes and remedies</a>.
         </p>
+        <p>
+          Besides what is listed with it, an operation answers 401 (<code>unauthorized</code>) without a valid
+          token, 403 (<code>forbidden</code>) if the token's scopes or the role of its creator do not allow
+          it, 404 (<code>not_found</code>) for an id that does not exist or belongs to another account, 415 (
+          <code>unsupported_media_type</code>) for a body that is not JSON, 422 (<code>invalid_request</code>)
+          for a request that cannot be used, and 429 (<code>rate_limited</code>) after too many calls.
+        </p>
         <CodeBlock
           language="sh"
           code={`TOKEN=…   # from the console: API\ncurl "${api.servers[0]!.url}/api/v1/bases" -H "Authorization: Bearer $TOKEN"`}
