@@ -53,9 +53,7 @@ export function addAgentCommands(program: Command): void {
         }
         const body = { name, bases, may_propose: asked.propose ?? false };
         const made = await dataOf(client.POST("/api/v1/agents", { body }));
-        printResult(made, json, ({ agent, token, url }) =>
-          formatFacts({ id: agent.id, name: agent.name, url, token }),
-        );
+        printResult(made, json, agentText);
       }),
   );
   agents.addCommand(
@@ -65,7 +63,7 @@ export function addAgentCommands(program: Command): void {
         const client = openClient();
         const path = { id: (await findAgent(client, reference)).id };
         const renewed = await dataOf(client.POST("/api/v1/agents/{id}/token", { params: { path } }));
-        printResult(renewed, json, formatFacts);
+        printResult(renewed, json, agentText);
       }),
   );
   agents.addCommand(
@@ -91,6 +89,10 @@ export function addAgentCommands(program: Command): void {
         printResult({ id, revoked: true }, options.json ?? false, () => `${name} is revoked`);
       }),
   );
+}
+
+function agentText({ agent, token, url }: ApiSchemas["CreatedAgent"]): string {
+  return formatFacts({ id: agent.id, name: agent.name, url, token });
 }
 
 /** @throws CliError `not_found`, with the names that there are */

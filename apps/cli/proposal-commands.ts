@@ -92,13 +92,13 @@ function proposalRow({ id, state, note, created_by, created_at, expires_at, coun
   return { id, state, operations, by: created_by, created_at, expires_at, note };
 }
 
-function proposalText(proposal: Proposal): string {
-  const { id, state, note, created_by, created_at, expires_at, reason, problem, review_problem } = proposal;
+function proposalText({ proposal, operations, review_problem }: Proposal): string {
+  const { id, state, note, created_by, created_at, expires_at, reason, problem } = proposal;
   const facts = { id, state, note, by: created_by, created_at, expires_at, reason, problem, review_problem };
   const told = Object.fromEntries(
     Object.entries(facts).filter(([, value]) => value !== "" && value !== null),
   );
-  return [formatFacts(told), ...proposal.operations.map(operationText)].join("\n");
+  return [formatFacts(told), ...operations.map(operationText)].join("\n");
 }
 
 function operationText(one: Proposal["operations"][number]): string {

@@ -86,6 +86,10 @@ function compare(item: ChangeItem, table: TableSpec | undefined, now: RecordsNow
     ({ fieldId, filesOf, type }) =>
       !named.has(fieldId) && filesOf === undefined && type !== "hashed" && isFilled(record?.[fieldId]),
   );
+  // What is empty is no loss.
+  const shownKeys = [...new Set([...changed, ...wasThere])].filter(
+    (key) => operation !== "delete" || stale.has(key) || isFilled(expected?.[key]),
+  );
   return {
     position,
     operation,
@@ -95,9 +99,9 @@ function compare(item: ChangeItem, table: TableSpec | undefined, now: RecordsNow
     isGone: isKnown && operation !== "create" && record === undefined,
     isStale: stale.size > 0,
     now: compared,
-    cells: [...new Set([...changed, ...wasThere])].map((key) => ({
+    cells: shownKeys.map((key) => ({
       name: columnOf(key)?.sourceName ?? key,
-      before: isKnown ? current(key) : expected?.[key],
+      before: record || operation === "create" ? current(key) : expected?.[key],
       after: fields && key in fields ? { value: fields[key] } : undefined,
       proposedFrom: stale.has(key) ? { value: expected![key] } : undefined,
     })),

@@ -85,7 +85,7 @@ test("a person sees on a phone what would change and what is stale, and approves
   const boxes = page.getByRole("checkbox", { name: /^Change/ });
   expect(await boxes.count()).toBe(3);
   expect(await page.getByRole("checkbox", { name: /Review/ }).isChecked()).toBe(false);
-  await page.getByText("was Open when it was proposed").waitFor();
+  await page.getByText("it was Open when this was proposed").waitFor();
   await page.getByRole("checkbox", { name: /Write/ }).uncheck();
   await page.getByRole("checkbox", { name: /Ship/ }).uncheck();
   await page.getByRole("button", { name: "Approve checked" }).click();

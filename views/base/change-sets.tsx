@@ -132,11 +132,19 @@ export function ChangeSetPage({ base, set, items, next, review, error, isWhole, 
       </p>
       <p>
         <SetState state={set.state} /> {counted(operationsOf(set), "operation")} by{" "}
-        {set.createdBy ?? "Basetide"}, <Ago at={set.createdAt} now={now} />
+        {set.agentId ? (
+          <a href={`/account/agents/${set.agentId}`}>{set.createdBy}</a>
+        ) : (
+          (set.createdBy ?? "Basetide")
+        )}
+        , <Ago at={set.createdAt} now={now} />
         {set.decidedBy && set.decidedBy !== set.createdBy ? <>, decided by {set.decidedBy}</> : null}.{" "}
-        {Object.entries(set.counts)
-          .map(([state, count]) => `${itemWords[state as ItemState][0]}: ${inDigits(count)}`)
-          .join(" · ")}
+        {set.state === "proposed"
+          ? null
+          : Object.entries(set.counts)
+              .map(([state, count]) => `${itemWords[state as ItemState][0]}: ${inDigits(count)}`)
+              .join(" · ")}{" "}
+        {set.state === "approved" || set.state === "running" ? <a href={path}>Reload</a> : null}
       </p>
       {set.undoes ? (
         <p>
@@ -146,11 +154,6 @@ export function ChangeSetPage({ base, set, items, next, review, error, isWhole, 
       {set.problem ? <p class="muted">It waits: {set.problem}</p> : null}
       {set.reason ? <p>Reason: {set.reason}</p> : null}
       {error && !review ? <ErrorNote>{error}</ErrorNote> : null}
-      {set.isProposal && set.agentId ? (
-        <p class="muted">
-          Proposed by <a href={`/account/agents/${set.agentId}`}>the agent {set.createdBy}</a>.
-        </p>
-      ) : null}
       {review ? <Proposal {...{ path, set, review, error, isWhole }} /> : <Operations {...{ base, items }} />}
       {next === null ? null : <a href={`${path}?from=${next}`}>Next operations</a>}
     </Card>

@@ -1,6 +1,7 @@
 /** A proposal as the person who decides sees it: each record, field by field, as Airtable has it now and as it would be. */
 import type { CellValues, ChangeSet, OperationKind } from "../../core/control/change-sets";
-import { Badge, Button, ErrorNote, Field, Form, Note } from "../components";
+import { Badge, Button, ErrorNote, Field, Form, Note, useMay } from "../components";
+import { Time } from "../components/time";
 import { counted } from "../format";
 
 export interface Review {
@@ -60,9 +61,24 @@ export function Proposal({ path, set, review, error, isWhole }: Props) {
   const gone = items.filter((item) => item.isGone).length;
   const stale = items.filter((item) => item.isStale && !item.isGone).length;
   const all = Object.values(set.counts).reduce((sum, count) => sum + count, 0);
-  const hasChoice = isWhole && (all > 1 || stale > 0);
+  const mayDecide = useMay()("POST", `${path}/approve`);
+  const hasChoice = mayDecide && isWhole && (all > 1 || stale > 0);
+  const list = (
+    <ol class="changes">
+      {items.map((item) => (
+        <Item key={item.position} item={item} hasChoice={hasChoice} />
+      ))}
+    </ol>
+  );
   return (
     <>
+      <p class="muted">
+        Nothing changes in Airtable before it is approved{" "}
+        <span class="nowrap">
+          (until <Time at={set.expiresAt} form="minute" />)
+        </span>
+        . {mayDecide ? null : "An editor or the owner of the account decides."}
+      </p>
       {error ? <ErrorNote>{error}</ErrorNote> : null}
       {problem ? (
         <Note tone="warn">
@@ -71,32 +87,42 @@ export function Proposal({ path, set, review, error, isWhole }: Props) {
         </Note>
       ) : null}
       {gone > 0 ? (
-        <Note tone="warn">{counted(gone, "operation")} cannot be made, because the record is gone.</Note>
+        <Note tone="warn">
+          {counted(gone, "operation")} cannot be made, because{" "}
+          {gone === 1 ? "its record is" : "their records are"} gone.
+        </Note>
       ) : null}
       {stale > 0 ? (
         <Note tone="warn">
-          {counted(stale, "record")} changed in Airtable after it was proposed, and{" "}
-          {stale === 1 ? "is" : "are"} left as {stale === 1 ? "it is" : "they are"}
-          {hasChoice ? ", unless you check them." : "."}
+          {stale === 1
+            ? "1 record changed in Airtable after this was proposed. It is left as it is"
+            : `${stale} records changed in Airtable after this was proposed. They are left as they are`}
+          {hasChoice ? `, unless you check ${stale === 1 ? "it" : "them"}.` : "."}
         </Note>
       ) : null}
-      <Form action={`${path}/approve`}>
-        {hasChoice && seen ? <input type="hidden" name="seen" value={seen} /> : null}
-        <ol class="changes">
-          {items.map((item) => (
-            <Item key={item.position} item={item} hasChoice={hasChoice} />
-          ))}
-        </ol>
-        {hasChoice ? (
-          <Button kind="primary" name="only" value="checked">
-            Approve checked
-          </Button>
-        ) : (
-          <Button kind="primary">Approve {counted(all, "operation")}</Button>
-        )}
-      </Form>
+      {mayDecide ? (
+        <Form action={`${path}/approve`}>
+          {hasChoice && seen ? <input type="hidden" name="seen" value={seen} /> : null}
+          {list}
+          {hasChoice ? (
+            <Button kind="primary" name="only" value="checked">
+              Approve checked
+            </Button>
+          ) : (
+            <Button kind="primary">Approve {counted(all, "operation")}</Button>
+          )}
+        </Form>
+      ) : (
+        list
+      )}
       <Form action={`${path}/reject`} class="stack rows">
-        <Field label="Reason" name="reason" hint="The author reads it." maxLength={1000} autocomplete="off" />
+        <Field
+          label="Reason"
+          name="reason"
+          hint={set.agentId ? "The agent reads it." : "The author reads it."}
+          maxLength={1000}
+          autocomplete="off"
+        />
         <Button>Reject</Button>
       </Form>
     </>
@@ -109,7 +135,8 @@ function Item({ item, hasChoice }: { item: ReviewedItem; hasChoice: boolean }) {
   const what = (
     <>
       <b>
-        {verbs[operation]} <bdi>{title ?? recordId ?? "a new record"}</bdi>
+        {verbs[operation]}{" "}
+        {title === undefined ? <bdi>{recordId ?? "a new record"}</bdi> : <bdi>“{title}”</bdi>}
       </b>{" "}
       <span class="muted">
         in <bdi>{table}</bdi>
@@ -164,7 +191,7 @@ function Cell({ cell, operation }: { cell: ReviewedCell; operation: OperationKin
           <ins>{cellText(after.value)}</ins>
         </>
       ) : null}
-      {proposedFrom ? <strong> was {cellText(proposedFrom.value)} when it was proposed</strong> : null}
+      {proposedFrom ? <strong> (it was {cellText(proposedFrom.value)} when this was proposed)</strong> : null}
     </li>
   );
 }

@@ -100,7 +100,7 @@ export const contents: ContentsGroup[] = [
       page(
         "docs/agents.md",
         "Agents",
-        "Let an AI client read your bases by SQL, limited by a SQL user of its own.",
+        "Let an AI client read your bases by SQL, as a SQL user of its own, and propose changes.",
       ),
     ],
   },

@@ -49,6 +49,8 @@ const limits = {
   operations: limit("operations", "Operations of a proposal"),
 };
 
+const agentLimits = named("AgentLimits", t.Partial(t.Object(limits, strict)), { operations: 100 });
+
 const ruleFacts = {
   base_id: t.String({ maxLength: 100 }),
   table: t.String({ maxLength: 500, description: "Airtable's id; also its name, or its SQL name" }),
@@ -78,7 +80,7 @@ const agent = named(
     id: t.String(),
     name: t.String(),
     may_propose: t.Boolean({ description: "It may propose changes, which a member must approve" }),
-    limits: t.Object(limits),
+    limits: agentLimits,
     rules: t.Array(
       t.Object({ ...ruleFacts, created_by: t.String({ description: "The owner who allows it" }) }),
       {
@@ -100,26 +102,29 @@ const shown = (one: Agent) => ({
 });
 
 const askedBases = t.Array(
-  t.Object(
-    {
-      base_id: t.String({ maxLength: 100 }),
-      tables: t.Optional(
-        nullable(
-          t.Array(t.String({ maxLength: 500 }), {
+  named(
+    "AgentReads",
+    t.Object(
+      {
+        base_id: t.String({ maxLength: 100 }),
+        tables: t.Optional(
+          nullable(
+            t.Array(t.String({ maxLength: 500 }), {
+              maxItems: 1000,
+              description: "SQL names, names in Airtable, or ids; absent or null: all",
+            }),
+          ),
+        ),
+        hidden_fields: t.Optional(
+          t.Array(t.String({ maxLength: 1000 }), {
             maxItems: 1000,
-            description: "SQL names, names in Airtable, or ids; absent or null: all",
+            description: "`table.column` with SQL names or names in Airtable, or ids of fields",
           }),
         ),
-      ),
-      hidden_fields: t.Optional(
-        t.Array(t.String({ maxLength: 1000 }), {
-          maxItems: 1000,
-          description: "`table.column` with SQL names or names in Airtable, or ids of fields",
-        }),
-      ),
-      private_fields: t.Optional(t.Boolean({ default: false })),
-    },
-    strict,
+        private_fields: t.Optional(t.Boolean({ default: false })),
+      },
+      strict,
+    ),
   ),
   { minItems: 1, maxItems: 100 },
 );
@@ -152,10 +157,14 @@ function otherBases({ bases }: Agent, baseId: string): ReadsInput[] {
     }));
 }
 
-const tokenFacts = {
-  token: t.String({ description: "It cannot be read again later" }),
-  url: t.String({ description: "The address that the client connects to" }),
-};
+const withToken = named(
+  "CreatedAgent",
+  t.Object({
+    agent,
+    token: t.String({ description: "It cannot be read again later" }),
+    url: t.String({ description: "The address that the client connects to" }),
+  }),
+);
 
 const urlOf = ({ config }: Pick<ConsoleContext, "config">) => new URL(MCP_PATH, config.consoleUrl).toString();
 
@@ -433,14 +442,14 @@ export const agentsResource = resource({
             description: "Unique in the account, ignoring case",
           }),
           may_propose: t.Optional(t.Boolean({ default: false })),
-          limits: t.Optional(t.Partial(t.Object(limits, strict))),
+          limits: t.Optional(agentLimits),
           bases: askedBases,
         },
         strict,
       ),
       { name: "Claude", bases: [{ base_id: "bas_0123456789abcdefghjk" }] },
     ),
-    answer: named("CreatedAgent", t.Object({ agent, ...tokenFacts })),
+    answer: withToken,
     async run(ctx, account, { name, may_propose: mayPropose = false, limits: own, bases }, { user }) {
       const asked = { name, mayPropose, limits: own, bases: basesOf(bases), userId: user?.userId };
       const made = await createAgent(ctx, account.id, asked);
@@ -473,7 +482,7 @@ export const agentsResource = resource({
         t.Object({
           name: t.String({ minLength: 1, maxLength: 60 }),
           may_propose: t.Boolean(),
-          limits: t.Partial(t.Object(limits, strict)),
+          limits: agentLimits,
           bases: askedBases,
         }),
         strict,
@@ -564,8 +573,9 @@ export const agentsResource = resource({
   .one({
     api: `POST ${API}/:id/token`,
     summary: "Give an agent a new token. The old one no longer works",
-    answer: named("RenewedToken", t.Object(tokenFacts)),
+    answer: withToken,
     run: async (ctx, target, _, { user }) => ({
+      agent: shown(target),
       token: await renewAgentToken(ctx, target, user?.userId),
       url: urlOf(ctx),
     }),

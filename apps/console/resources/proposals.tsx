@@ -90,12 +90,11 @@ export const proposalsResource = resource({
   .one({
     api: `GET ${API}/:id`,
     summary: "One proposal, compared with the records as Airtable has them now",
-    description:
-      "Costs a call to Airtable for each 100 records while it waits. Its result is at `/api/v1/bases/{base_id}/change-sets/{id}/items`, too.",
+    description: "Costs a call to Airtable for each 100 records while it waits.",
     answer: named(
       "Proposal",
       t.Object({
-        ...changeSet.properties,
+        proposal: changeSet,
         operations: t.Array(reviewed),
         seen: nullable(
           t.String({ description: "For an approval of operations on records that have changed since" }),
@@ -132,7 +131,7 @@ export const proposalsResource = resource({
         };
       });
       return {
-        ...shownSet(set),
+        proposal: shownSet(set),
         operations,
         seen: review?.seen ?? null,
         reviewProblem: review?.problem ?? "",
@@ -142,8 +141,6 @@ export const proposalsResource = resource({
   .one({
     api: `POST ${API}/:id/undo`,
     summary: "Undo what a proposal has changed, by another change set",
-    description:
-      "As for change sets: a record that was changed since is left as it is, and its operation refused.",
     raises: ["conflict"],
     status: 201,
     answer: changeSet,

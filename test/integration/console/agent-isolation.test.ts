@@ -3,7 +3,7 @@
  * `FUZZ_RUNS=50` makes 10,000 calls.
  */
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, vi } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type RunningConsole, startConsole } from "../../../apps/console/start";
 import { createAgent } from "../../../core/control/agents";
 import { getBase, updateSettings } from "../../../core/control/bases";
@@ -27,6 +27,10 @@ let agent: AgentClient;
 /** Of the other account: ids, names, roles. */
 let foreign: string[] = [];
 let before: string;
+let agentId: string;
+/** Calls that did not end in an answer of a tool, by their message. */
+const unanswered = new Map<string, number>();
+let made = 0;
 
 async function connected(name: string) {
   const fields = [
@@ -81,14 +85,15 @@ beforeAll(async () => {
     ...[database.id, database.name, database.role, roles[0]!.role, record, table!.id],
     ...(table!.fields as { id: string }[]).map(({ id }) => id),
   ];
-  const made = await createAgent(as, own.base.accountId, {
+  const curious = await createAgent(as, own.base.accountId, {
     name: "Curious",
     mayPropose: true,
     limits: { proposals: 100 },
     bases: [{ baseId: own.base.id }],
   });
-  await ctx.db`update agents set limits = limits || '{"calls": 100000000}' where id = ${made.agent.id}`;
-  agent = await agentClient(`http://localhost:${running.port}`, made.token);
+  await ctx.db`update agents set limits = limits || '{"calls": 100000000}' where id = ${curious.agent.id}`;
+  agentId = curious.agent.id;
+  agent = await agentClient(`http://localhost:${running.port}`, curious.token);
   before = await stateOf(victim.base.id, victim.sourceId);
 }, 90_000);
 afterAll(async () => {
@@ -139,13 +144,23 @@ const operation = fc.record({
   fields: fc.dictionary(fc.oneof(fc.constant("name"), theirs), anyJson(theirs), { maxKeys: 3 }),
 });
 
-const base = fc.option(odd, { nil: undefined });
+// Mostly its own: calls that name another base end there, and what is behind that check must hold, too.
+const base = fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: odd });
 const calls = fc.oneof(
-  fc.record({ tool: fc.constant("query"), input: fc.record({ base, sql: fc.oneof(statements, odd) }) }),
+  fc.record({
+    tool: fc.constant("query"),
+    input: fc.record({
+      base,
+      sql: fc.oneof({ weight: 5, arbitrary: statements }, { weight: 1, arbitrary: odd }),
+    }),
+  }),
   fc.record({ tool: fc.constant("list_tables"), input: fc.record({ base, like: odd }) }),
   fc.record({
     tool: fc.constant("describe_tables"),
-    input: fc.record({ base, tables: fc.array(odd, { minLength: 1, maxLength: 3 }) }),
+    input: fc.record({
+      base,
+      tables: fc.array(fc.oneof(fc.constant("tasks"), odd), { minLength: 1, maxLength: 3 }),
+    }),
   }),
   fc.record({ tool: fc.constant("explain_freshness"), input: fc.record({ base, record: odd }) }),
   fc.record({ tool: fc.constant("get_proposal"), input: fc.record({ id: odd }) }),
@@ -164,9 +179,12 @@ fuzz(
   RUNS,
   fc.asyncProperty(calls, async ({ tool, input }) => {
     const sent = JSON.stringify(input);
-    const answer = await agent
-      .call(tool, input as Record<string, unknown>)
-      .catch((error: Error) => ({ text: error.message, data: undefined }));
+    const answer = await agent.call(tool, input as Record<string, unknown>).catch((error: Error) => {
+      const what = error.message.slice(0, 60).replace(/[^A-Za-z :-].*/s, "");
+      unanswered.set(what, (unanswered.get(what) ?? 0) + 1);
+      return { text: error.message, data: undefined };
+    });
+    made++;
     const said = JSON.stringify([answer.text, answer.data]);
     expect(answer.text).not.toMatch(/^internal/);
     // What was sent may be quoted; texts of the other account's cells are in no id.
@@ -175,3 +193,22 @@ fuzz(
     expect(await stateOf(victim.base.id, victim.sourceId)).toBe(before);
   }),
 );
+
+test("those calls have reached the tools, with answers and refusals, and the agent still reads its own base", async () => {
+  const outcomes = await stack.ctx.db<{ tool: string; errorCode: string; count: number }[]>`
+    select tool, error_code as "errorCode", count(*)::int as count from agent_calls
+    where agent_id = ${agentId} group by 1, 2 order by 1, 2`;
+  if (process.env.FUZZ_RUNS) console.log({ made, unanswered: Object.fromEntries(unanswered) }, outcomes);
+  const of = (tool: string) =>
+    outcomes.filter((one) => one.tool === tool).reduce((sum, { count }) => sum + count, 0);
+  expect(made).toBeGreaterThanOrEqual(RUNS);
+  for (const tool of ["query", "list_tables", "describe_tables", "get_proposal", "propose_changes"])
+    expect([tool, of(tool) >= made / 20]).toEqual([tool, true]);
+  const kinds = new Set(outcomes.filter(({ tool }) => tool === "query").map(({ errorCode }) => errorCode));
+  expect([...kinds]).toEqual(expect.arrayContaining(["", "not_found", "query_failed"]));
+  // The server has refused these itself.
+  const failed = outcomes.find(({ tool, errorCode }) => tool === "query" && errorCode === "query_failed");
+  expect(failed!.count).toBeGreaterThan(made / 50);
+  const own = await agent.call("query", { sql: "select secret from tasks order by secret" });
+  expect(own.data.results[0].rows).toEqual([["Own one"], ["Own two"]]);
+});

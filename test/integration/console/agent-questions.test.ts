@@ -111,6 +111,8 @@ test("a hundred questions about real bases have the right answers, at no call to
     const step = asked.length / QUESTIONS;
     const questions = Array.from({ length: QUESTIONS }, (_, nth) => asked[Math.floor(nth * step)]!);
     expect(asked.length).toBeGreaterThanOrEqual(QUESTIONS);
+    // A sync that runs when its base is paused goes on: only the agent may be counted.
+    for (const worker of fleet.workers) await worker.stop();
     fleet.sandbox.control.clearLog();
     for (const { base, sql, answer } of questions) {
       const { text, data } = await client.call("query", { base, sql });

@@ -128,6 +128,10 @@ test("a proposal is reviewed against Airtable as it is now, approved in part, ca
   expect(page.text).toContain("<del>Open</del>");
   expect(page.text).toContain("<ins>Done</ins>");
 
+  const viewer = await asker(app)(`/bases/${at.base.id}/changes/${id}`, { account, role: "viewer" });
+  expect(viewer.text).toContain("<ins>Done</ins>");
+  expect(viewer.text).not.toContain("Approve checked");
+
   const decide = await apiOf(at.base);
   const both = await Promise.all([
     decide(id, "approve", { operations: [0, 1] }),

@@ -13,7 +13,7 @@ export function Fields({ fields, showsRequired }: { fields: ApiField[]; showsReq
               <TypeText schema={schema} />
             </span>
             {showsRequired && isRequired ? <span class="api-required">required</span> : null}
-            <span class="api-limits">{limitsOf(schema)}</span>
+            {limitsOf(schema) ? <span class="api-limits">{limitsOf(schema)}</span> : null}
           </dt>
           <dd>
             <Described text={schema.description} />

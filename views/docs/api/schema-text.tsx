@@ -1,5 +1,5 @@
 /** How the reference shows schemas: the type of a value in words, and the fields of an object. */
-import type { VNode } from "preact";
+import { Fragment, type VNode } from "preact";
 import type { JsonSchema } from "../openapi";
 
 export interface ApiField {
@@ -54,10 +54,10 @@ function Joined({ parts }: { parts: VNode[] }) {
   return (
     <>
       {parts.map((part, index) => (
-        <span key={index}>
+        <Fragment key={index}>
           {index > 0 ? " or " : ""}
           {part}
-        </span>
+        </Fragment>
       ))}
     </>
   );

@@ -10,7 +10,6 @@ import {
   type CellValues,
   type ChangeOperation,
   COMPUTED_TYPES,
-  changeSetStates,
   createChangeSet,
   readRecordsNow,
 } from "../../../../core/control/change-sets";
@@ -62,7 +61,7 @@ export const proposeChangesTool = tool({
     ...freshnessShape,
     id: z.string().nullable().describe("Null: there are problems, and nothing was proposed"),
     state: z
-      .enum(changeSetStates)
+      .enum(["proposed", "approved"])
       .optional()
       .describe("approved: a rule of the agent allows it, and it is being made"),
     summary: z.array(z.string()),
@@ -100,21 +99,22 @@ export const proposeChangesTool = tool({
       agent: { id: agent.id, mostProposals: agent.limits.proposals },
       expiresInMinutes: minutes,
     });
+    // A proxy may have begun with one that a rule has approved.
+    const isOpen = set.state === "proposed";
     const review = new URL(`/bases/${base.id}/changes/${set.id}`, ctx.config.consoleUrl).toString();
     return {
       data: {
         ...facts,
         id: set.id,
-        state: set.state,
+        state: isOpen ? "proposed" : "approved",
         summary,
         problems: [],
         review_url: review,
-        expires_at: set.state === "proposed" ? set.expiresAt.toISOString() : null,
+        expires_at: isOpen ? set.expiresAt.toISOString() : null,
       },
-      head:
-        set.state !== "proposed"
-          ? `Approved as ${set.id} by a rule, and being made: see get_proposal. ${freshnessLine(facts)}`
-          : `Proposed as ${set.id}. A person decides at ${review} until ${set.expiresAt.toISOString()}. ${freshnessLine(facts)}`,
+      head: !isOpen
+        ? `Approved as ${set.id} by a rule, and being made: see get_proposal. ${freshnessLine(facts)}`
+        : `Proposed as ${set.id}. A person decides at ${review} until ${set.expiresAt.toISOString()}. ${freshnessLine(facts)}`,
       text: summary.join("\n"),
     };
   },
