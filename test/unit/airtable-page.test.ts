@@ -45,6 +45,10 @@ describe("a page", () => {
     ["no list", '{"error":"NOT_FOUND"}'],
     ["an array", "[]"],
     ["an offset that is a number", '{"records":[],"offset":7}'],
+    [
+      "no JSON within the first of two records with one id",
+      `{"records":[${["nul", "null"].map((cell) => `{"id":"recA","createdTime":"${CREATED}","fields":{"fldA":${cell}}}`)}]}`,
+    ],
   ])("that is %s is a bad answer", (_, text) => {
     expect(() => readPage(Buffer.from(text), table("text"))).toThrowError(
       expect.objectContaining({ code: "source_bad_answer" }),
@@ -119,17 +123,13 @@ describe("a fingerprint", () => {
   });
 
   test("differs with the id and the creation time", () => {
-    const page = readPage(
-      bytesOf({
-        records: [
-          record("recA", {}),
-          record("recB", {}),
-          { ...record("recA", {}), createdTime: "2024-01-02" },
-        ],
-      }),
-      table("text"),
-    );
-    expect(new Set([0, 1, 2].map((index) => page.fingerprint(index))).size).toBe(3);
+    const records = [
+      record("recA", {}),
+      record("recB", {}),
+      { ...record("recA", {}), createdTime: "2024-01-02" },
+    ];
+    const prints = records.map((one) => readPage(bytesOf({ records: [one] }), table("text")).fingerprint(0));
+    expect(new Set(prints).size).toBe(3);
   });
 
   test.each<[string, (url: string) => unknown]>([

@@ -134,7 +134,8 @@ type AirtablePage = Page | KnownPage;
 
 function wholePage(bytes: Buffer, mayHold: boolean, digest: number | undefined): Page {
   const split = splitPage(bytes);
-  if (split === null) return parsedPage(bytes, mayHold);
+  // Of a record that occurs twice, only the last would be parsed: what is wrong with the others would not be seen.
+  if (split === null || new Set(split.ids).size < split.ids.length) return parsedPage(bytes, mayHold);
   const { starts, ends, ids, offset } = split;
   const slice = (index: number) => bytes.subarray(starts[index], ends[index]);
   return new Page(ids, offset, mayHold, slice, digest);
@@ -158,9 +159,13 @@ function parsedPage(bytes: Buffer, mayHold: boolean): Page {
       read.push(item);
     }
   }
-  const ids = records.map((record) => record.id);
-  const slice = (index: number) => Buffer.from(JSON.stringify(read[index]));
-  return new Page(ids, offset || undefined, mayHold, slice, undefined, records, unreadable);
+  const last = new Map(records.map(({ id }, index) => [id, index]));
+  const twice = new Set(records.filter(({ id }, index) => last.get(id) !== index).map(({ id }) => id));
+  for (const id of twice) unreadable.push({ id, reason: "it occurs twice in an answer" });
+  const kept = [...last.values()];
+  const slice = (index: number) => Buffer.from(JSON.stringify(read[kept[index]!]));
+  const parsed = kept.map((index) => records[index]);
+  return new Page([...last.keys()], offset || undefined, mayHold, slice, undefined, parsed, unreadable);
 }
 
 class Page implements RecordPage {
@@ -192,19 +197,9 @@ class Page implements RecordPage {
     this.offset = offset;
     this.digest = digest;
     this.#mayHold = mayHold;
-    const last = new Map(ids.map((id, index) => [id, index]));
-    if (last.size === ids.length) {
-      this.#ids = ids;
-      this.#slice = slice;
-      this.#parsed = parsed;
-    } else {
-      const indices = [...last.values()];
-      const twice = new Set(ids.filter((id, index) => last.get(id) !== index));
-      for (const id of twice) unreadable.push({ id, reason: "it occurs twice in an answer" });
-      this.#ids = [...last.keys()];
-      this.#slice = (index) => slice(indices[index]!);
-      this.#parsed = indices.map((index) => parsed[index]);
-    }
+    this.#ids = ids;
+    this.#slice = slice;
+    this.#parsed = parsed;
     this.size = this.#ids.length;
     this.unreadable = unreadable.length > 0 ? unreadable : undefined;
   }
