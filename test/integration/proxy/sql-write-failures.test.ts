@@ -151,7 +151,11 @@ test("a COMMIT that is canceled ends at once, and the log has what became of it"
         select from change_items as i join change_sets as s on s.id = i.set_id
         where s.base_id = ${at.base.id} and i.state = 'sent'`
     ).length > 0;
-  await until(isSent, { what: "Airtable is asked" });
+  const isAsked = () =>
+    stack.sandbox.control
+      .log(at.sourceBaseId)
+      .some(({ method, path }) => method === "POST" && !path.includes("listRecords"));
+  await until(isAsked, { what: "Airtable is asked" });
   writing.cancel();
   expect((await errorOf(writing)).code).toBe("57014");
   expect(await isSent()).toBe(true);
