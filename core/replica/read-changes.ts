@@ -24,7 +24,7 @@ export interface AskedChanges {
   mostBytesEach: number;
 }
 
-export interface RecordedChange {
+interface ReadChange {
   /** ISO 8601, UTC, with microseconds. */
   at: string;
   table: string;
@@ -37,10 +37,10 @@ export interface RecordedChange {
   isTooLarge: boolean;
 }
 
-export interface RecordedChanges {
+export interface ReadChanges {
   /** False: nothing is recorded in this schema. */
   isRecorded: boolean;
-  changes: RecordedChange[];
+  changes: ReadChange[];
   isCut: boolean;
   /** Ids of the asked tables of which the role may read nothing: they were made again since it was granted its reads. */
   lacking: string[];
@@ -54,7 +54,7 @@ export function readChanges(
   target: ReaderTarget,
   limits: ReaderLimits,
   asked: AskedChanges,
-): Promise<RecordedChanges> {
+): Promise<ReadChanges> {
   return withReader(target, limits, async ({ sql, schema, swap }) => {
     await sql.unsafe(`set local search_path = ${SAFE_SEARCH_PATH}`);
     const [state] = await sql.unsafe<{ has: boolean }[]>(
@@ -75,7 +75,7 @@ export function readChanges(
     ];
     const order = asked.isOldestFirst ? "asc" : "desc";
     // One statement: rights, names and changes of one moment.
-    const [row] = await sql.unsafe<{ lacking: string[]; found: number; changes: RecordedChange[] }[]>(
+    const [row] = await sql.unsafe<{ lacking: string[]; found: number; changes: ReadChange[] }[]>(
       `with asked as materialized (
          select a."tableId" as table_id, a."fieldIds" as field_ids
          from jsonb_to_recordset($1::text::jsonb) as a ("tableId" text, "fieldIds" text[])

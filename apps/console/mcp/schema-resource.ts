@@ -27,7 +27,7 @@ export async function listSchemas({ agent, ctx }: AgentCaller & Pick<ToolCall, "
  *
  * @throws BasetideError `not_found`, `replica_unavailable`
  */
-export async function readSchema(call: ToolCall, named: string): Promise<string> {
+export async function readSchemaText(call: ToolCall, named: string): Promise<string> {
   const base = await baseOf(call, named);
   const head = [
     `-- ${freshnessLine(freshness(base))}`,

@@ -15,7 +15,7 @@ import { requestId } from "../../../core/request-id";
 import { MINUTE_MS } from "../../../core/time-units";
 import { toResult } from "./answer";
 import type { AgentCaller, ToolCall } from "./caller";
-import { listSchemas, readSchema, SCHEMA_TYPE, SCHEMA_URI } from "./schema-resource";
+import { listSchemas, readSchemaText, SCHEMA_TYPE, SCHEMA_URI } from "./schema-resource";
 import type { AgentTool } from "./tool";
 import { describeTablesTool } from "./tools/describe-tables";
 import { explainFreshnessTool } from "./tools/explain-freshness";
@@ -115,7 +115,7 @@ function registerSchemas(
   };
   server.registerResource("schema", template, about, async (uri, { base }, { mcpReq }) => {
     const call = callWith(mcpReq.signal);
-    const text = await answer(call, () => readSchema(call, String(base)));
+    const text = await answer(call, () => readSchemaText(call, String(base)));
     return { contents: [{ uri: uri.href, mimeType: SCHEMA_TYPE, text }] };
   });
 }

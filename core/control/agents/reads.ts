@@ -11,9 +11,9 @@ import {
   grantColumns,
   OWN_RELATIONS,
   type ReadableRelation,
+  type ReadChanges,
   type ReaderLimits,
   type ReaderTarget,
-  type RecordedChanges,
   readChanges,
   type TableSpec,
 } from "../../replica";
@@ -117,7 +117,7 @@ export async function changesFor(
   shape: Shape,
   { tables, ...asked }: Omit<AskedChanges, "role" | "columns"> & { tables: readonly TableSpec[] },
   limits: ReaderLimits,
-): Promise<RecordedChanges> {
+): Promise<ReadChanges> {
   const read = async (isForced: boolean) => {
     const { admin, schema } = await applyReads(ctx, agent, base, shape, { isForced });
     const database = await getDatabase(ctx.db, base.database.id);

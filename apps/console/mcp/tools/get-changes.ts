@@ -1,7 +1,7 @@
 /** Lists recorded changes of records, of the columns that the agent may read now. */
 import { z } from "zod";
 import { BasetideError } from "../../../../core/errors";
-import type { RecordedChanges } from "../../../../core/replica";
+import type { ReadChanges } from "../../../../core/replica";
 import { proxied } from "../../../../core/source";
 import { byteLength, freshness, freshnessLine } from "../answer";
 import { baseOf } from "../caller";
@@ -94,7 +94,7 @@ export const getChangesTool = tool({
 });
 
 /** Keeps whole changes, as many as fit. */
-function bounded({ changes, isCut }: RecordedChanges, limit: number) {
+function bounded({ changes, isCut }: ReadChanges, limit: number) {
   const kept: ReturnType<typeof entryOf>[] = [];
   let bytes = 0;
   for (const change of changes) {
@@ -112,7 +112,7 @@ function bounded({ changes, isCut }: RecordedChanges, limit: number) {
   };
 }
 
-function entryOf({ isTooLarge, ...change }: RecordedChanges["changes"][number]) {
+function entryOf({ isTooLarge, ...change }: ReadChanges["changes"][number]) {
   const { at, operation, table, record, by, old } = change;
   const values = [old, change.new].map((one) => (one ? JSON.stringify(one) : "")).join(" -> ");
   return {
