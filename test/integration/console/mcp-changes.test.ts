@@ -184,6 +184,11 @@ describe("with the history of changes", () => {
     expect(await changesOf({ order: "newest" })).toEqual(all.toReversed());
     expect(await changesOf({ since: all[1]!.at })).toEqual(all.slice(1));
     expect(await changesOf({ record: "recAAAAAAAAAAAAAA" })).toEqual([]);
+    // As if the table had been made again, without grants.
+    const owner = await fleet.owner(base);
+    const [user] = await fleet.ctx.db`select role_name as role from sql_users where agent_id = ${agentId}`;
+    await owner`revoke all on orders from ${owner(user!.role)}`;
+    expect(await changesOf()).toEqual(all);
     const cut = await agent.call("get_changes", { order: "oldest", limit: 2 });
     expect(cut.data).toMatchObject({ changes: all.slice(0, 2), is_cut: true, cut_by: "limit" });
     expect(cut.text).toContain(`There are more changes: see is_cut. Continue with since: ${all[1]!.at}`);
