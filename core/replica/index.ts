@@ -93,6 +93,7 @@ export {
   TEMPLATE_DATABASE,
   withAdmin,
 } from "./provision";
+export { type AskedChanges, type ReadChanges, readChanges } from "./read-changes";
 export { type ReadRows, type RowPosition, readRows, type SortKey } from "./read-rows";
 export {
   type ReaderLimits,

@@ -96,6 +96,18 @@ create table if not exists {{swap}}._tables (
   constraint _tables_name_unique unique (name) deferrable initially deferred
 );
 
+-- Since when a name in _sync_history means this field: names are used again. Not in plain text before then, either.
+-- id stands for the table's own name.
+create table if not exists {{swap}}._column_names (
+  table_id text not null,
+  name text not null,
+  table_name text not null,
+  field_id text not null,
+  is_hashed boolean not null,
+  since timestamptz not null,
+  constraint _column_names_pkey primary key (table_id, name)
+);
+
 -- Names of tables that were dropped while names were pinned.
 create table if not exists {{swap}}._retired_tables (
   table_id text primary key,

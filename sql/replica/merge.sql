@@ -105,6 +105,7 @@ begin
   end if;
   -- Data that was lost here is no change in the source.
   if v_state.history and p_shape is not null and not v_live.spec ? 'isDamaged' then
+    perform {{swap}}.record_names(jsonb_build_array(p_table));
     perform {{swap}}.record_merge({{swap}}.as_it_is(v_live, p_table), p_built, p_table);
   end if;
   -- Subscribers get rows with the columns that the table has when they are written, and should not get those that go.

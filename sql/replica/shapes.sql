@@ -91,6 +91,7 @@ begin
   v_relations := {{swap}}.relations_of(
     p_dropped || array(select p.table_id from jsonb_to_recordset(p_tables) as p (table_id text)));
   delete from {{swap}}._recent_writes where table_id = any (p_dropped);
+  delete from {{swap}}._column_names where table_id = any (p_dropped);
   delete from {{swap}}._tables where table_id = any (p_dropped);
   perform {{swap}}.set_catalog(p_tables);
 
@@ -130,10 +131,34 @@ create or replace function {{swap}}.is_behind(p_table text, p_seen bigint) retur
   select exists (select from {{swap}}._recent_writes as j where j.table_id = p_table and j.applied_version > p_seen)
 $is_behind$;
 
+-- record_names(tables): records since when the names of these rows of the catalog mean what they mean. The caller has
+-- locked the tables: nothing is recorded under a previous meaning of a name after that.
+create or replace function {{swap}}.record_names(p_tables jsonb) returns void language sql as $record_names$
+  delete from {{swap}}._column_names as n
+  using jsonb_to_recordset(p_tables) as t (table_id text, spec jsonb)
+  where n.table_id = t.table_id and n.name <> 'id'
+    and not exists (select from jsonb_to_recordset(t.spec -> 'columns') as c (name text) where c.name = n.name);
+  insert into {{swap}}._column_names as known (table_id, name, table_name, field_id, is_hashed, since)
+  select t.table_id, c.name, t.name, c.field_id, c.is_hashed, clock_timestamp()
+  from jsonb_to_recordset(p_tables) as t (table_id text, name text, spec jsonb)
+    cross join lateral (
+      select 'id', '', false
+      union all
+      select f.name, f."fieldId", f.type = 'hashed'
+      from jsonb_to_recordset(t.spec -> 'columns') as f (name text, "fieldId" text, type text)
+    ) as c (name, field_id, is_hashed)
+  on conflict (table_id, name) do update
+    set table_name = excluded.table_name, field_id = excluded.field_id, is_hashed = excluded.is_hashed,
+      since = excluded.since
+    where (known.table_name, known.field_id, known.is_hashed)
+      is distinct from (excluded.table_name, excluded.field_id, excluded.is_hashed);
+$record_names$;
+
 -- set_catalog(tables): inserts or replaces these rows of the catalog, with a new shape each.
 -- Names that are lost become aliases.
 create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
   select {{swap}}.record_aliases(p_tables);
+  select {{swap}}.record_names(p_tables);
   insert into {{swap}}._tables as known (table_id, name, shape, spec, read_as)
   select t.table_id, t.name, nextval('{{swap}}._shapes'), t.spec, t.read_as
   from jsonb_to_recordset(p_tables)
@@ -142,6 +167,9 @@ create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void lan
     set name = excluded.name, shape = excluded.shape, spec = excluded.spec,
       read_as = coalesce(excluded.read_as, known.read_as)
 $catalog$;
+
+-- The table of the names may have been dropped.
+select {{swap}}.record_names(coalesce(jsonb_agg(to_jsonb(t)), '[]')) from {{swap}}._tables as t;
 
 -- mark_read(epoch, table, read_as): records that all cells of the table have been read.
 create or replace function {{swap}}.mark_read(p_epoch bigint, p_table text, p_read_as jsonb) returns void
@@ -192,6 +220,7 @@ begin
   perform {{swap}}.grant_reads(format('{{swap}}.%I', p_built)::regclass);
   -- Data that was lost here is no change in the source.
   if v_live.name is null and (select s.history from {{swap}}._state as s) then
+    perform {{swap}}.record_names(jsonb_build_array(p_table));
     perform {{swap}}.record_first(p_built, v_name);
   end if;
   perform {{swap}}.lock_for_links();

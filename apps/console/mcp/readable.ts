@@ -1,7 +1,8 @@
 /** What an agent may read of a base, with its role's grants brought up to date. */
-import { applyReads, readableIn } from "../../../core/control/agents";
+import { applyReads, changesFor, readableIn } from "../../../core/control/agents";
 import type { Base } from "../../../core/control/bases";
-import type { ReaderTarget } from "../../../core/replica";
+import { BasetideError } from "../../../core/errors";
+import type { ReaderLimits, ReaderTarget, TableSpec } from "../../../core/replica";
 import { cachedShape } from "../shape-cache";
 import type { ToolCall } from "./caller";
 
@@ -13,5 +14,24 @@ export async function readableOf({ ctx, agent }: ToolCall, base: Base) {
     ...readableIn(reads, shape),
     /** @param isForced a table was made again, and the new one lacks the grants */
     target: (isForced = false): Promise<ReaderTarget> => applyReads(ctx, agent, base, shape, { isForced }),
+    changes: (asked: Parameters<typeof changesFor>[4], limits: ReaderLimits) =>
+      changesFor(ctx, agent, base, shape, asked, limits),
   };
+}
+
+/**
+ * Returns the table that an agent means: by its SQL name, Airtable's name, or Airtable's id.
+ *
+ * @throws BasetideError `not_found`
+ */
+export function findReadable(tables: readonly TableSpec[], asked: string): TableSpec {
+  const wanted = asked
+    .trim()
+    .replace(/^"(.*)"$/, "$1")
+    .toLowerCase();
+  const found = tables.find(({ name, sourceName, tableId }) =>
+    [name, sourceName, tableId].some((one) => one.toLowerCase() === wanted),
+  );
+  if (found) return found;
+  throw new BasetideError("not_found", `There is no table ${asked} that you may read. See list_tables`);
 }

@@ -27,5 +27,5 @@ export {
   recordConnected,
   sqlUsersOfAgents,
 } from "./connections";
-export { applyReads, readableIn } from "./reads";
+export { applyReads, changesFor, readableIn } from "./reads";
 export { type AgentRule, setAgentRules } from "./rules";

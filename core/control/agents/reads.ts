@@ -7,10 +7,14 @@ import { createHash } from "node:crypto";
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
 import {
+  type AskedChanges,
   grantColumns,
   OWN_RELATIONS,
   type ReadableRelation,
+  type ReadChanges,
+  type ReaderLimits,
   type ReaderTarget,
+  readChanges,
   type TableSpec,
 } from "../../replica";
 import type { FieldType } from "../../source";
@@ -98,6 +102,35 @@ export async function applyReads(
       update agent_bases set granted = ${granted} where agent_id = ${agent.id} and base_id = ${base.id}`;
   }
   return { url: await loginUrl(ctx, database, login), admin, schema, mayWrite: false };
+}
+
+/**
+ * Reads the recorded changes of the base that the agent may read: those of columns that its role can select now.
+ *
+ * @param readable the asked tables, of `readableIn`
+ * @throws BasetideError as `applyReads` and `readChanges`
+ */
+export async function changesFor(
+  ctx: ReadContext,
+  agent: Agent,
+  base: Base,
+  shape: Shape,
+  { tables, ...asked }: Omit<AskedChanges, "role" | "columns"> & { tables: readonly TableSpec[] },
+  limits: ReaderLimits,
+): Promise<ReadChanges> {
+  const read = async (isForced: boolean) => {
+    const { admin, schema } = await applyReads(ctx, agent, base, shape, { isForced });
+    const database = await getDatabase(ctx.db, base.database.id);
+    const { role } = await agentLogin(ctx, database, agent);
+    const columns = tables.map(({ tableId, columns: own }) => ({
+      tableId,
+      fieldIds: own.map(({ fieldId }) => fieldId),
+    }));
+    // As the owner, because no agent's role can read the history: the statement is ours, and nothing in it is the agent's.
+    return readChanges({ url: admin, admin, schema, mayWrite: false }, limits, { ...asked, role, columns });
+  };
+  const changes = await read(false);
+  return changes.lacking.length > 0 ? read(true) : changes;
 }
 
 /** Takes from the agent's role what it may read of the base, if it has a role there. */

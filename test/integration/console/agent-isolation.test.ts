@@ -163,6 +163,10 @@ const calls = fc.oneof(
     }),
   }),
   fc.record({ tool: fc.constant("explain_freshness"), input: fc.record({ base, record: odd }) }),
+  fc.record({
+    tool: fc.constant("get_changes"),
+    input: fc.record({ base, table: odd, record: odd, since: odd }, { requiredKeys: ["base"] }),
+  }),
   fc.record({ tool: fc.constant("get_proposal"), input: fc.record({ id: odd }) }),
   fc.record({
     tool: fc.constant("propose_changes"),

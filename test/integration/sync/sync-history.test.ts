@@ -9,6 +9,7 @@ import {
   loadCatalog,
   mapRecords,
   type Replica,
+  readChanges,
   takeReadVersion,
   trimHistory,
 } from "../../../core/replica";
@@ -266,4 +267,38 @@ test("nothing is recorded while history is disabled, and a customer's table of t
   await customer`drop table public._sync_history`;
   expect(await applySettings(replica, epoch, ON)).toBe(true);
   expect(await customer`select table_name from public._sync_issues`).toHaveLength(0);
+});
+
+test("agents are shown values from when a name means its field: from its first row on, and no plain text of a hash", async () => {
+  const { engine, people } = await historian();
+  const { ownerUrl: url, role } = engine.replica;
+  const shown = async () => {
+    const target = { url, admin: url, schema: "public", mayWrite: false };
+    const { changes: all } = await readChanges(
+      target,
+      { timeoutMs: 20_000, bytes: 1_000_000 },
+      {
+        role,
+        columns: [{ tableId: "tblP", fieldIds: ["fld0", "fld1"] }],
+        isOldestFirst: true,
+        limit: 100,
+        mostBytes: 10_000,
+        mostBytesEach: 1000,
+      },
+    );
+    return all.map(({ operation, new: values }) => [operation, values]);
+  };
+  people.records.set("rec1", sourceRecord("rec1", { fld0: "Ann", fld1: 1 }));
+  await engine.sync();
+  await engine.sync({ isForced: true });
+  const created = { created_time: "2024-05-01T12:34:56" };
+  expect(await shown()).toEqual([["insert", { ...created, name: "Ann", age: 1 }]]);
+  const [name, ...others] = people.table.fields;
+  people.table.fields = [{ ...name!, type: "hashed" }, ...others];
+  people.records.set("rec1", sourceRecord("rec1", { fld0: "a".repeat(64), fld1: 2 }));
+  await engine.sync();
+  expect(await shown()).toEqual([
+    ["insert", { ...created, age: 1 }],
+    ["update", { age: 2 }],
+  ]);
 });

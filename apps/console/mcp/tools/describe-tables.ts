@@ -1,11 +1,10 @@
 /** Describes tables as `create table` statements with what each column means, at most 4 kB for each. */
 import { z } from "zod";
-import { BasetideError } from "../../../../core/errors";
 import { readableName } from "../../../../core/exports";
 import type { ColumnSpec, LinkView, TableSpec } from "../../../../core/replica";
 import { byteLength, freshness, freshnessLine } from "../answer";
 import { baseOf } from "../caller";
-import { readableOf } from "../readable";
+import { findReadable, readableOf } from "../readable";
 import { baseInput, freshnessShape } from "../shapes";
 import { tool } from "../tool";
 
@@ -38,7 +37,9 @@ export const describeTablesTool = tool({
     const base = await baseOf(call, named);
     const facts = freshness(base);
     const { tables, linkViews } = await readableOf(call, base);
-    const described = asked.map((name) => definitionOf(findTable(tables, name), tables, linkViews, detail));
+    const described = asked.map((name) =>
+      definitionOf(findReadable(tables, name), tables, linkViews, detail),
+    );
     call.rows = described.length;
     return {
       data: { ...facts, tables: described.map(({ data }) => data) },
@@ -48,19 +49,8 @@ export const describeTablesTool = tool({
   },
 });
 
-function findTable(tables: TableSpec[], asked: string): TableSpec {
-  const wanted = asked
-    .trim()
-    .replace(/^"(.*)"$/, "$1")
-    .toLowerCase();
-  const found = tables.find(({ name, sourceName, tableId }) =>
-    [name, sourceName, tableId].some((one) => one.toLowerCase() === wanted),
-  );
-  if (found) return found;
-  throw new BasetideError("not_found", `There is no table ${asked} that you may read. See list_tables`);
-}
-
-function definitionOf(
+/** One table as a statement; with less detail if it is large. */
+export function definitionOf(
   table: TableSpec,
   tables: TableSpec[],
   views: LinkView[],

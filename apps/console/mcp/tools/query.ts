@@ -4,15 +4,13 @@
  * The server decides what may be read; rows are cut as a whole, and the answer says so.
  */
 import { z } from "zod";
-import { Turns } from "../../../../core/async";
-import { usualLimits } from "../../../../core/control/agents";
 import type { Base } from "../../../../core/control/bases";
 import { csvHeader, csvLine } from "../../../../core/csv";
 import { BasetideError } from "../../../../core/errors";
-import { LruMap } from "../../../../core/lru-map";
 import { adviceOn, type QueryFailure, type QueryOutcome, runQuery } from "../../../../core/sql-editor";
 import { byteLength, freshness, freshnessLine } from "../answer";
 import { baseOf, type ToolCall } from "../caller";
+import { inQueryTurn } from "../query-turns";
 import { readableOf } from "../readable";
 import { baseInput, freshnessShape } from "../shapes";
 import { tool } from "../tool";
@@ -24,10 +22,6 @@ const MOST_ROWS = 1000;
 const MOST_BYTES = 64_000;
 /** Of a session: a query that sends more is ended. */
 const LIMITS = { timeoutMs: 20_000, bytes: 4_000_000 };
-/** Queries of one agent that run at once, and how long another waits, ms. */
-const turns = new Turns<string>((agentId) => limits.get(agentId) ?? usualLimits.queries);
-const limits = new LruMap<string, number>(1000);
-const PATIENCE_MS = 10_000;
 const DENIED = "42501";
 
 export const queryTool = tool({
@@ -62,17 +56,8 @@ export const queryTool = tool({
     const base = await baseOf(call, named);
     // Before the query: what it reads is at least as fresh.
     const facts = freshness(base);
-    const { id, limits: own } = call.agent;
-    limits.set(id, own.queries);
     const texts = typeof sql === "string" ? [sql] : sql;
-    const outcome = await turns.run(id, () => runAll(call, base, texts, rows, explain), {
-      patienceMs: PATIENCE_MS,
-      tooLate: () =>
-        new BasetideError(
-          "busy",
-          `This agent runs at most ${own.queries} queries at once. Try again when one has ended`,
-        ),
-    });
+    const outcome = await inQueryTurn(call, () => runAll(call, base, texts, rows, explain));
     const results = bounded(outcome.results);
     call.rows = results.reduce((sum, result) => sum + result.rows.length, 0);
     const cut = results.some(({ is_cut }) => is_cut)
