@@ -62,6 +62,7 @@ export function Proposal({ path, set, review, error, isWhole }: Props) {
   const stale = items.filter((item) => item.isStale && !item.isGone).length;
   const all = Object.values(set.counts).reduce((sum, count) => sum + count, 0);
   const mayDecide = useMay()("POST", `${path}/approve`);
+  const possible = all - gone;
   const hasChoice = mayDecide && isWhole && (all > 1 || stale > 0);
   const list = (
     <ol class="changes">
@@ -100,7 +101,7 @@ export function Proposal({ path, set, review, error, isWhole }: Props) {
           {hasChoice ? `, unless you check ${stale === 1 ? "it" : "them"}.` : "."}
         </Note>
       ) : null}
-      {mayDecide ? (
+      {mayDecide && possible > 0 ? (
         <Form action={`${path}/approve`}>
           {hasChoice && seen ? <input type="hidden" name="seen" value={seen} /> : null}
           {list}
@@ -109,7 +110,7 @@ export function Proposal({ path, set, review, error, isWhole }: Props) {
               Approve checked
             </Button>
           ) : (
-            <Button kind="primary">Approve {counted(all, "operation")}</Button>
+            <Button kind="primary">Approve {counted(possible, "operation")}</Button>
           )}
         </Form>
       ) : (

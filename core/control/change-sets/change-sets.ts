@@ -149,6 +149,21 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
 }
 
 /**
+ * Refuses a proposal of an agent that could not be stored, before its records are read: that costs calls of the base's budget.
+ *
+ * @throws BasetideError `conflict` as `createChangeSet`
+ */
+export async function requireRoom(
+  db: Context["db"],
+  base: Base,
+  agent: { id: string; mostProposals: number },
+  operations: ChangeOperation[],
+): Promise<void> {
+  requireOn(base);
+  await db.begin((tx) => approvalByAgent(tx, agent, base.id, operations));
+}
+
+/**
  * Returns the rules that approve a proposal of the agent; without one, there must be room for it. Concurrent proposals of
  * an agent count one after the other.
  *

@@ -25,6 +25,7 @@ export {
   listChangeSets,
   listProposals,
   proposalOf,
+  requireRoom,
 } from "./change-sets";
 export {
   claimChangeSet,

@@ -198,7 +198,10 @@ test("problems are named, and nothing is proposed; an agent has at most ten open
   const gone = await at.propose([done("recAAAAAAAAAAAAAA")]);
   expect(gone.data.problems[0].problem).toBe("there is no record recAAAAAAAAAAAAAA in tasks");
   for (let count = 0; count < 10; count++) expect((await at.propose([done(record!)])).data.id).not.toBeNull();
+  const calls = () => stack.sandbox.control.log(at.sourceBaseId).length;
+  const before = calls();
   expect((await at.propose([done(record!)])).text).toMatch(/^conflict: 10 proposals of this agent wait/);
+  expect(calls()).toBe(before);
 });
 
 test("a client that obeys every cell it reads ends with nothing but a proposal", async () => {

@@ -12,6 +12,7 @@ import {
   COMPUTED_TYPES,
   createChangeSet,
   readRecordsNow,
+  requireRoom,
 } from "../../../../core/control/change-sets";
 import { BasetideError } from "../../../../core/errors";
 import { rateLimiterOf } from "../../../../core/limiter";
@@ -79,6 +80,9 @@ export const proposeChangesTool = tool({
     const facts = freshness(base);
     const { tables } = await readableOf(call, base);
     const { resolved, problems } = resolve(operations, tables);
+    const { agent, ctx } = call;
+    const proposer = { id: agent.id, mostProposals: agent.limits.proposals };
+    if (problems.length === 0) await requireRoom(ctx.db, base, proposer, resolved);
     const complete = problems.length > 0 ? [] : await withExpected(call, base, resolved, problems);
     call.rows = operations.length;
     const summary = summaryOf(resolved);
@@ -90,13 +94,12 @@ export const proposeChangesTool = tool({
         text: shown.map(({ operation: at, problem }) => `operations[${at}]: ${problem}`).join("\n"),
       };
     }
-    const { agent, ctx } = call;
     const actor = { kind: "token", name: agent.name } as const;
     const set = await createChangeSet({ ...ctx, actor }, base, {
       operations: complete,
       note,
       isProposal: true,
-      agent: { id: agent.id, mostProposals: agent.limits.proposals },
+      agent: proposer,
       expiresInMinutes: minutes,
     });
     // A proxy may have begun with one that a rule has approved.
