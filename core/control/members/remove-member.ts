@@ -2,8 +2,8 @@
  * Removes a member from an account, and revokes the secrets that they may have seen.
  *
  * Their sessions, the API tokens that they created and the clients that they connected to agents stop working with the
- * removal. Database passwords, attachment
- * links and tokens of other members are shared: they stay valid unless the remover revokes them here.
+ * removal. Database passwords, attachment links and tokens of other members are shared: they stay valid unless the remover
+ * revokes them here.
  */
 import type { Actor } from "../../context";
 import { asBasetideError, BasetideError } from "../../errors";

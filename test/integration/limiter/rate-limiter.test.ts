@@ -2,7 +2,13 @@
 import postgres from "postgres";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { CallCounter, createRateLimiter, type RateLimiter } from "../../../core/limiter";
+import {
+  CallCounter,
+  createRateLimiter,
+  processClock,
+  type QuotaClock,
+  type RateLimiter,
+} from "../../../core/limiter";
 import type { RateLimiterOptions } from "../../../core/limiter/rate-limiter";
 import { createLogger } from "../../../core/log";
 import { cuttableProxy } from "../../support/cuttable-proxy";
@@ -311,6 +317,17 @@ test("a request that takes long to prepare lets others go first, and then goes a
     prepare: () => Promise.reject(new Error("no body")),
   });
   await expect(failed).rejects.toThrow("no body");
+});
+
+test("a request that is not prepared at its deadline is refused then, also if the timer fires a moment early", async () => {
+  let early = 20;
+  const at: QuotaClock["at"] = (atMs, wake) => processClock.at(early-- > 0 ? atMs - 20 : atMs, wake);
+  await using limiter = newLimiter({ clock: { ...processClock, at } });
+  const key = newKey();
+  await limiter.acquireClient(key, client());
+  const prepare = () => new Promise<void>(() => {});
+  const waiting = limiter.acquireClient(key, { ...client(300), prepare });
+  await expect(waiting).rejects.toThrowError(expect.objectContaining({ code: "quota_timeout" }));
 });
 
 test("a request is prepared when its turn is near: never one that is refused, or whose client disconnects before", async () => {
