@@ -71,13 +71,13 @@ export function ConnectClient(props: ConnectClientProps) {
               name="propose"
               label="Propose changes"
               checked={chosen.mayPropose}
-              hint="Its proposals wait in Basetide until a member approves them. Only agents that may propose do."
+              hint="Its proposals wait in Basetide until a member approves them, unless an owner has made a rule for the agent."
             />
           ) : (
             <p>It asks to read only. It cannot propose or change anything.</p>
           )}
           <p class="muted">
-            You can disconnect it at any time under API, Connected programs. Its access then ends at once.
+            You can disconnect it at any time under Agents, Connected programs. Its access then ends at once.
           </p>
         </section>
         <div class="actions">
