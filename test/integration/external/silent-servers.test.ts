@@ -111,10 +111,17 @@ test.concurrent("the queue gets jobs again", { timeout: TEST_MS }, async ({ skip
   onTestFinished(() => queue.close());
   await queue.requestSync("base1");
   await line.blackhole();
-  await timed(queue.requestSync("base2"));
-  await queue.requestSync("base3");
+  // pg-boss may have several connections, each of which is found dead by itself.
+  const { ms } = await timed(
+    until(() => queue.requestSync("base2").then(() => true), {
+      what: "a sync can be requested",
+      timeoutMs: GIVEN_UP_MS,
+      retryErrors: true,
+    }),
+  );
+  expect(ms).toBeLessThan(GIVEN_UP_MS);
   const jobs = await until(() => queue.fetch(10), { what: "jobs are there", retryErrors: true });
-  expect(jobs.map(({ baseId }) => baseId)).toEqual(expect.arrayContaining(["base1", "base3"]));
+  expect(jobs.map(({ baseId }) => baseId)).toEqual(expect.arrayContaining(["base1", "base2"]));
 });
 
 test.concurrent("a server that is busy for long is waited for, with more data to come than it has room for", {
