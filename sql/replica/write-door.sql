@@ -102,10 +102,10 @@ begin
     when v_new -> 'id' is distinct from coalesce(v_old -> 'id', 'null') then 'id'
     when v_new -> 'created_time' is distinct from coalesce(v_old -> 'created_time', 'null') then 'created_time' end;
   if v_wrong is null and tg_op <> 'DELETE' then
-    select f.name into v_wrong from {{own}}.fields as f
-    where f.table_id = tg_argv[0] and not f.is_writable
-      and v_new -> f.name is distinct from coalesce(v_old -> f.name, 'null')
-    order by f.name limit 1;
+    select min(f.name) filter (where not f.is_writable),
+      coalesce(jsonb_object_agg(f.field_id, v_new -> f.name) filter (where f.is_writable), '{}')
+    into v_wrong, v_fields from {{own}}.fields as f
+    where f.table_id = tg_argv[0] and v_new -> f.name is distinct from coalesce(v_old -> f.name, 'null');
   end if;
   if v_wrong is not null then
     raise exception 'the column "%" of % cannot be written: Airtable computes it', v_wrong, tg_relid::regclass
@@ -113,9 +113,6 @@ begin
         hint = 'Leave it out.';
   end if;
   if tg_op <> 'DELETE' then
-    select coalesce(jsonb_object_agg(f.field_id, v_new -> f.name), '{}') into v_fields from {{own}}.fields as f
-    where f.table_id = tg_argv[0] and f.is_writable
-      and v_new -> f.name is distinct from coalesce(v_old -> f.name, 'null');
     if tg_op = 'UPDATE' and v_fields = '{}' then
       return new;
     end if;

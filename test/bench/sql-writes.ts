@@ -99,8 +99,8 @@ export async function run(): Promise<boolean> {
       ["times faster than one row a call", faster.toFixed(1), LEAST_FASTER],
       ["a row over HTTP, p50, ms", quantile(byHttp, 0.5).toFixed(1), ""],
       ["the same, p99, ms", quantile(byHttp, 0.99).toFixed(1), ""],
-      ["a row by SQL beyond that, p50, ms", added(0.5).toFixed(1), MOST_ADDED.p50],
-      ["a row by SQL beyond that, p99, ms", added(0.99).toFixed(1), MOST_ADDED.p99],
+      ["a row by SQL beyond that, p50, ms", added(0.5).toFixed(2), MOST_ADDED.p50],
+      ["a row by SQL beyond that, p99, ms", added(0.99).toFixed(2), MOST_ADDED.p99],
     ],
   );
   const isWithin =

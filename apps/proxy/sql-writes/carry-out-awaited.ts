@@ -56,6 +56,8 @@ interface Carrying {
   callsOf(sourceBaseId: string, apiKey: string, stop: AbortSignal): BaseCalls;
   /** The client is gone: nothing more is sent. */
   gone: AbortSignal;
+  /** Gets what is done when the client has its answer. */
+  later(work: Promise<void>): void;
 }
 
 const IS_OFF: SqlError = {
@@ -119,7 +121,7 @@ async function completed(
 }
 
 async function carryOutAwaited(
-  { ctx, callsOf, gone }: Carrying,
+  { ctx, callsOf, gone, later }: Carrying,
   { operations, ...asked }: SqlWrites,
 ): Promise<MadeWrites | SqlError> {
   const isChecked = operations.some(({ expected }) => expected !== undefined);
@@ -135,13 +137,14 @@ async function carryOutAwaited(
   using hold = holdSet(ctx, set, gone);
   const apiKey = decryptApiKey(ctx, { id: set.baseId, encryptedApiKey: set.encryptedApiKey });
   const calls = callsOf(set.sourceBaseId, apiKey, hold.signal);
-  const run: Run = { ctx, set, calls, items, made: [], isPending: false, isOpen: false };
+  const run: Run = { ctx, set, calls, items, made: [], last: [], isPending: false, isOpen: false };
   try {
     const stale = isChecked ? await compare(run) : undefined;
     const error = stale ?? (await sendAll(run));
     // A set whose last call has no answer is the runner's.
     if (run.isOpen) await releaseChangeSet(ctx.db, set);
     else if (error) await endChangeSet(ctx.db, set);
+    else later(recordEnd(run));
     return error ?? { set: set.id, records: run.made, is_pending: run.isPending };
   } catch (error) {
     await releaseChangeSet(ctx.db, set).catch(() => {});
@@ -150,14 +153,29 @@ async function carryOutAwaited(
 }
 
 interface Run {
-  ctx: Pick<Context, "db" | "secrets">;
+  ctx: Pick<Context, "db" | "secrets" | "log">;
   set: HeldSet;
   calls: BaseCalls;
   items: HeldItem[];
   made: string[];
+  /** The operations of the last call, which are not recorded yet. */
+  last: { id: string; recordId: string }[];
   isPending: boolean;
   /** A call has no answer. */
   isOpen: boolean;
+}
+
+/**
+ * Records that everything was made: the client knows it, so its COMMIT does not wait for this, nor fail because of it. What is
+ * not recorded is found out by the runner of change sets, as after a crash.
+ */
+async function recordEnd({ ctx, set, last }: Run): Promise<void> {
+  try {
+    await endApplied(ctx.db, set, last);
+  } catch (error) {
+    ctx.log.warn({ error, changeSet: set.id }, "the end of a SQL write could not be recorded");
+    await releaseChangeSet(ctx.db, set).catch(() => {});
+  }
 }
 
 /** What the transaction has changed is not what the client knows, so that it must not repeat it. */
@@ -251,7 +269,7 @@ async function sendAll(run: Run): Promise<SqlError | undefined> {
         set.id,
         applied.map((one) => ({ ...one, state: "applied" })),
       );
-    else await endApplied(ctx.db, set, applied);
+    else run.last = applied;
     run.made.push(...records.map(({ id }) => id));
     run.isPending ||= answer.isPending;
   }

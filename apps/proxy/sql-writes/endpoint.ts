@@ -44,7 +44,14 @@ interface EndpointOptions {
   /** The secret of a base; undefined: it has none. */
   secretOf(baseId: string): Promise<string | undefined>;
   /** Answers a request. @param gone aborted when nothing more must be sent: the client is gone, or the process stops */
-  answer(baseId: string, request: unknown, gone: AbortSignal): Promise<unknown>;
+  answer(baseId: string, request: unknown, gone: AbortSignal): Promise<EndpointAnswer>;
+}
+
+export interface EndpointAnswer {
+  /** For the client, as JSON. */
+  answer: unknown;
+  /** What the client need not wait for; its next request does. It does not reject. */
+  rest?: Promise<void>;
 }
 
 export interface WriteEndpointServer {
@@ -120,6 +127,8 @@ class Connection {
   /** Messages are handled one after the other. */
   #work: Promise<void> = Promise.resolve();
   #isHandling = false;
+  /** The client's request has no answer yet. */
+  #isWaiting = false;
   #isEnding = false;
   /** The client's base, once it has authenticated. */
   baseId: string | undefined;
@@ -175,7 +184,7 @@ class Connection {
     this.#reader.push(chunk);
     if (this.#isHandling) {
       // A client waits for its answer: it sends nothing meanwhile.
-      this.#socket.destroy();
+      if (this.#isWaiting) this.#socket.destroy();
       return;
     }
     if (this.#limits.isMemoryFull()) {
@@ -196,6 +205,7 @@ class Connection {
 
   async #handleAll(): Promise<void> {
     for (let message = this.#reader.next(); message; message = this.#reader.next()) {
+      this.#isWaiting = true;
       await this.#handle(message);
       if (this.#socket.destroyed || this.#isEnding) return;
     }
@@ -224,7 +234,10 @@ class Connection {
     }
     if (type !== "Q") throw new ProtocolError(`a message ${JSON.stringify(type)}`);
     clearTimeout(this.#timer);
-    this.#socket.write(answers.row(JSON.stringify(await this.#answer(this.baseId, queryText(body)))));
+    const { answer, rest } = await this.#answer(this.baseId, queryText(body));
+    this.#isWaiting = false;
+    this.#socket.write(answers.row(JSON.stringify(answer)));
+    await rest;
   }
 
   async #authenticate(body: Buffer): Promise<void> {
@@ -265,7 +278,7 @@ class Connection {
     this.#fail("28P01", "the secret is not that of this base");
   }
 
-  async #answer(baseId: string, text: string): Promise<unknown> {
+  async #answer(baseId: string, text: string): Promise<EndpointAnswer> {
     let request: unknown;
     try {
       request = JSON.parse(text);

@@ -7,7 +7,7 @@ import { listWrites } from "../../../core/control/change-sets";
 import { BaseCalls } from "../change-sets/base-calls";
 import { carryOutWrites } from "./carry-out-awaited";
 import { cellsOf, UnfitValue } from "./cells";
-import { openWriteEndpoint, type WriteEndpointServer } from "./endpoint";
+import { type EndpointAnswer, openWriteEndpoint, type WriteEndpointServer } from "./endpoint";
 import type { SqlError } from "./sqlstates";
 
 /** Rows of `write.log`. */
@@ -66,17 +66,18 @@ export async function startSqlWrites(
     secretOf: (baseId) => writeSecretOf(ctx, baseId),
     async answer(baseId, body, gone) {
       const asked = request.parse(body);
-      if (asked.kind === "hello") return { ok: true };
-      if (asked.kind === "log") return { rows: await logged(ctx, baseId, asked.user) };
+      if (asked.kind === "hello") return { answer: { ok: true } };
+      if (asked.kind === "log") return { answer: { rows: await logged(ctx, baseId, asked.user) } };
       try {
         return await write(ctx, fetch, baseId, asked, gone);
       } catch (error) {
         log.warn({ error, baseId }, "a SQL write failed");
-        return {
+        const failure = {
           sqlstate: "08007",
           message: "Basetide failed: Airtable may have made the change",
           hint: "write.log shows what became of it.",
         } satisfies SqlError;
+        return { answer: failure };
       }
     },
   });
@@ -94,7 +95,7 @@ async function write(
   baseId: string,
   { operations, types, ...asked }: WriteRequest,
   gone: AbortSignal,
-) {
+): Promise<EndpointAnswer> {
   const converted = [];
   for (const { operation, table, record, fields, before, expected, filenames } of operations) {
     try {
@@ -111,13 +112,17 @@ async function write(
     } catch (error) {
       if (!(error instanceof UnfitValue)) throw error;
       const { fieldId: field, message, sqlState: sqlstate } = error;
-      return { sqlstate, message, table, field } satisfies SqlError;
+      return { answer: { sqlstate, message, table, field } satisfies SqlError };
     }
   }
-  return carryOutWrites(
+  let rest: Promise<void> | undefined;
+  const answer = await carryOutWrites(
     {
       ctx,
       gone,
+      later: (work) => {
+        rest = work;
+      },
       callsOf: (sourceBaseId, apiKey, stop) =>
         new BaseCalls(fetch, ctx.config, { sourceBaseId, apiKey, stop }),
     },
@@ -131,6 +136,7 @@ async function write(
       operations: converted,
     },
   );
+  return rest ? { answer, rest } : { answer };
 }
 
 async function logged(ctx: StartContext, baseId: string, role: string) {

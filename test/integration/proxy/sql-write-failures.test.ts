@@ -69,6 +69,24 @@ test.each(["after", "before"] as const)(
   },
 );
 
+test("a COMMIT whose end cannot be recorded succeeds, as Airtable has made it, and the log has its result later", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  const { db } = stack.managed;
+  await db.unsafe(`
+    create function refuse_end() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;
+    create trigger refuse_end before update on change_sets for each row
+      when (new.state = 'applied' and new.base_id = '${at.base.id}') execute function refuse_end()`);
+  try {
+    await sql`update write.tasks set hours = 9 where name = 'Task 0'`;
+    expect(at.inSource()[0]!.Hours).toBe(9);
+    expect(await sql`select state from write.log`).toEqual([{ state: "sent" }]);
+  } finally {
+    await db.unsafe("drop function refuse_end cascade");
+  }
+  expect(await states(sql)).toEqual({ applied: 1 });
+});
+
 test("what cannot be sent fails with its reason, and can be repeated", async () => {
   const at = await writableTasks(stack);
   const sql = await at.writer();
