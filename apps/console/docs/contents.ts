@@ -88,6 +88,11 @@ export const contents: ContentsGroup[] = [
         "Insert, update and delete from any SQL client, with Airtable's errors, and rollbacks.",
       ),
       page(
+        "docs/sql-writes-tools.md",
+        "Writes from frameworks and tools",
+        "What to set in Prisma, Django, Rails, SQLAlchemy, Retool, Metabase and dbt.",
+      ),
+      page(
         "docs/change-sets.md",
         "Change sets",
         "Change many records at once, with a result for each, a review, and a way back.",

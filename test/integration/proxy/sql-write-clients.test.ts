@@ -5,6 +5,7 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import { pgSchema, text } from "drizzle-orm/pg-core";
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
+import postgres from "postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { errorOf } from "../../support/error-of";
 import { node } from "../../support/node";
@@ -147,6 +148,29 @@ test("one transaction per request, as PostgREST has it", async () => {
   expect(madeBy("PostgREST")).toEqual([["PostgREST", "Done"]]);
 });
 
+test("the statements of the guides for Retool, Metabase and dbt", async () => {
+  const sql = postgres(await writerUrl(), { max: 1 });
+  await sql`insert into write.tasks (name, status) select 'Tool ' || n, 'Open' from generate_series(1, 3) as n`;
+  const shown = await sql<{ id: string }[]>`select id from tasks where name like 'Tool%' order by name`;
+  const [first, second] = shown.map(({ id }) => id);
+  await sql`update write.tasks set status = ${"Done"} where id = ${first!}`;
+  const changed = JSON.stringify([{ id: second, status: "Done" }]);
+  await sql`update write.tasks as t set status = r.status
+    from json_to_recordset(${changed}::text::json) as r (id text, status text) where r.id = t.id`;
+  const writes = () =>
+    stack.sandbox.control.log(at.sourceBaseId).filter(({ method }) => method !== "GET").length;
+  const before = writes();
+  await sql`update write.tasks as t set status = s.status from (values (${first!}::text, 'Done')) as s (id, status)
+    where s.id = t.id and t.status is distinct from s.status`;
+  expect(writes()).toBe(before);
+  await sql.end();
+  expect(madeBy("Tool")).toEqual([
+    ["Tool 1", "Done"],
+    ["Tool 2", "Done"],
+    ["Tool 3", "Open"],
+  ]);
+});
+
 const has = (module: string) => Bun.spawnSync([PYTHON, "-c", `import ${module}`]).exitCode === 0;
 
 test.skipIf(!has("psycopg"))("psycopg", runs(ofDebian("python3-psycopg")), async () => {
@@ -245,6 +269,96 @@ with orm.Session(engine) as session:
   },
 );
 
+test.skipIf(!has("django"))("Django, at once", runs(ofDebian("python3-django")), async () => {
+  const { hostname, port, pathname, username, password } = new URL(await writerUrl("at_once"));
+  const said = await run([
+    ...[PYTHON, "-c"],
+    `
+import sys, django
+from django.conf import settings
+host, port, name, user, password = sys.argv[1:]
+settings.configure(USE_TZ=True, DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "HOST": host, "PORT": port,
+    "NAME": name, "USER": user, "PASSWORD": password, "OPTIONS": {"options": "-c search_path=write"}}})
+django.setup()
+from django.db import DatabaseError, models, transaction
+from django.db.models.fields import AutoFieldMixin
+
+class RecordId(AutoFieldMixin, models.TextField):
+    empty_strings_allowed = False
+
+class Task(models.Model):
+    id = RecordId(primary_key=True)
+    name = models.TextField(null=True)
+    status = models.TextField(null=True)
+    class Meta:
+        managed = False
+        db_table = "tasks"
+        app_label = "airtable"
+
+task = Task.objects.create(name="Django", status="Open")
+assert task.id.startswith("rec"), task.id
+task.status = "Done"
+task.save(update_fields=["status"])
+gone = Task.objects.create(name="Django gone")
+gone.delete()
+Task.objects.bulk_create([Task(name="Django 2", status="Open"), Task(name="Django 3", status="Open")])
+assert Task.objects.filter(name__startswith="Django").update(status="Done") == 3
+try:
+    Task.objects.create(status="None")
+except DatabaseError as error:
+    print(error.__cause__.pgcode)`,
+    hostname,
+    port,
+    pathname.slice(1),
+    username,
+    decodeURIComponent(password),
+  ]);
+  expect(said).toBe("23514");
+  expect(madeBy("Django")).toEqual([
+    ["Django", "Done"],
+    ["Django 2", "Done"],
+    ["Django 3", "Done"],
+  ]);
+});
+
+const hasRuby = (library: string) =>
+  Bun.which("ruby") !== null && Bun.spawnSync(["ruby", "-e", `require '${library}'`]).exitCode === 0;
+
+test.skipIf(!hasRuby("active_record"))(
+  "ActiveRecord of Rails, at once",
+  runs(ofDebian("ruby-activerecord")),
+  async () => {
+    const said = await run([
+      ...["ruby", "-W0", "-e"],
+      `
+    require "active_record"
+    ActiveRecord::Base.establish_connection(ARGV[0].sub("postgres:", "postgresql:") + "?schema_search_path=write")
+    class Task < ActiveRecord::Base
+      self.table_name = "tasks"
+      self.primary_key = "id"
+    end
+    task = Task.create!(name: "Rails", status: "Open")
+    abort "no id: #{task.id}" unless task.id.start_with?("rec")
+    task.update!(status: "Done")
+    Task.create!(name: "Rails gone").destroy!
+    Task.create!([{name: "Rails 2", status: "Open"}, {name: "Rails 3", status: "Open"}])
+    Task.where("name like 'Rails%'").update_all(status: "Done")
+    begin
+      Task.create!(status: "None")
+    rescue ActiveRecord::StatementInvalid => error
+      puts error.cause.result.error_field(PG::PG_DIAG_SQLSTATE)
+    end`,
+      await writerUrl("at_once"),
+    ]);
+    expect(said).toBe("23514");
+    expect(madeBy("Rails")).toEqual([
+      ["Rails", "Done"],
+      ["Rails 2", "Done"],
+      ["Rails 3", "Done"],
+    ]);
+  },
+);
+
 const NO_TOOLS = "`bun run tools` installs and runs it";
 
 test.for([
@@ -288,13 +402,11 @@ test.skipIf(!Bun.which("psql"))("psql", async () => {
   expect(madeBy("psql")).toEqual([["psql", "Open"]]);
 });
 
-test.skipIf(!Bun.which("ruby") || Bun.spawnSync(["ruby", "-e", "require 'pg'"]).exitCode !== 0)(
-  "Ruby's pg",
-  async () => {
-    const said = await run([
-      "ruby",
-      "-e",
-      `
+test.skipIf(!hasRuby("pg"))("Ruby's pg", async () => {
+  const said = await run([
+    "ruby",
+    "-e",
+    `
     require "pg"
     db = PG.connect(ARGV[0])
     db.transaction { |tx| tx.exec("insert into write.tasks (name) values ('ruby gone')"); raise PG::RollbackTransaction } rescue nil
@@ -304,12 +416,11 @@ test.skipIf(!Bun.which("ruby") || Bun.spawnSync(["ruby", "-e", "require 'pg'"]).
     rescue PG::Error => error
       puts error.result.error_field(PG::PG_DIAG_SQLSTATE)
     end`,
-      await writerUrl(),
-    ]);
-    expect(said).toBe("23514");
-    expect(madeBy("ruby")).toEqual([["ruby", "Open"]]);
-  },
-);
+    await writerUrl(),
+  ]);
+  expect(said).toBe("23514");
+  expect(madeBy("ruby")).toEqual([["ruby", "Open"]]);
+});
 
 test.skipIf(!Bun.which("java") || !existsSync(JDBC))("JDBC", async () => {
   const file = join(scratchFolder("jdbc"), "Write.java");
