@@ -18,6 +18,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   "first-sync": () => import("./first-sync"),
   fleet: () => import("./fleet"),
   "hot-rows": () => import("./hot-rows"),
+  links: () => import("./links"),
   live: () => import("./live"),
   load: () => import("./load"),
   memory: () => import("./memory"),
