@@ -12,9 +12,9 @@ export interface TableSize {
 }
 
 /**
- * Estimates the size of a table that has more than one page.
+ * Estimates the size of a table that has several pages.
  *
- * @param ids of the records on its first page
+ * @param ids of the records on one of them
  * @param list requests a page of the records that match a filter
  * @throws BasetideError as `list`
  */

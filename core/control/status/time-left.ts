@@ -76,11 +76,10 @@ interface Pages {
 function sizeOf(table: TableProgress, tables: TableProgress[]): Pages | null {
   if (table.records_estimate !== null)
     return { pages: pagesOf(table), error: (table.records_error ?? 0) / pageSize, common: 0 };
-  // Its sample was asked for with the second page: it has more than a page, so the table is large.
-  if (table.records_done > pageSize) return null;
-  const isLarge = table.records_done === pageSize;
+  // Its sample was asked for with the third page: it has more than two, so the table is large.
+  if (table.records_done > 2 * pageSize) return null;
   const known = tables.filter(
-    (one) => (one.done || one.records_estimate !== null) && (!isLarge || pagesOf(one) > 1),
+    (one) => (one.done || one.records_estimate !== null) && pagesOf(one) > table.records_done / pageSize,
   );
   if (known.length === 0) return null;
   // Sizes of tables are spread widely, about as much as they are large.

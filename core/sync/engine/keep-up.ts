@@ -4,10 +4,12 @@
  *
  * An edit is in SQL within 3 s, unless so many tables are asked for that their calls would be more than half of the rate. The
  * calls use what sync leaves of it first. They count as clients', like catch-ups. Where the source notifies us of changes,
- * tables are asked for after a notification; while none has arrived for any base, also as often as live mode polls then.
+ * tables are asked for after a notification; while none has arrived for any base, also after a minute, and then as rarely as
+ * live mode polls.
  */
 import { type LinkedAbort, linkedAbort, Notifier } from "../../async";
 import { limitsOfKey } from "../../source";
+import { MINUTE_MS } from "../../time-units";
 import type { NotificationState } from "../host";
 import { MOST_TABLES, quietPollMs, Scheduler, URGENT_PACE, type WorkKind } from "../pacing";
 import { tableCache } from "../state";
@@ -30,7 +32,9 @@ export interface NotifiedChanges {
 
 const NONE: NotifiedChanges = { notifications: "none", notifiedAt: Number.NEGATIVE_INFINITY };
 
-type KeepingUp = Pick<SyncInput, "base" | "replica" | "epoch" | "cache" | "modifiedSince" | "notified">;
+interface KeepingUp extends Pick<SyncInput, "base" | "replica" | "epoch" | "cache" | "modifiedSince"> {
+  notified: NotifiedChanges | null | undefined;
+}
 
 /**
  * Returns what asks for the tables in turn from the first `begin` on, until it is disposed of.
@@ -100,7 +104,9 @@ function asked(
     const { notifications, notifiedAt } = notified;
     const at = readFrom.get(id) ?? began.at;
     if (notifications === "none" || at < notifiedAt) return at;
-    return at + quietPollMs({ notifications, quietMs: at - Math.max(began.at, notifiedAt) });
+    // A first sync that ends within a minute leaves them to live mode's first read of the feed.
+    const quietMs = at - Math.max(began.at, notifiedAt);
+    return at + Math.max(MINUTE_MS, quietPollMs({ notifications, quietMs }));
   }
   async function ask(id: string, nowMs: number): Promise<void> {
     const at = performance.now();

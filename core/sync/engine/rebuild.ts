@@ -164,8 +164,9 @@ async function fillBuild(sweep: Sweep, source: SourceTable, spec: TableSpec): Pr
   const readAs = readAsNow(cache, reader.connection).get(spec.tableId);
   const build = await startBuild(replica, epoch, spec);
   try {
-    const { readVersions, issues, pages, unreadable } = await readInto(build, sweep, source, table);
-    if (pages > 1) await schemaTracker.refresh();
+    const reading = readInto(build, sweep, source, table);
+    const { readVersions, issues, pages, unreadable } = await schemaTracker.reading(reading);
+    if (pages > 1) await schemaTracker.refreshTogether();
     confirmSchema(schemaTracker, spec);
     return { build, table, beganAt, readVersions, issues, readAs, unreadable };
   } catch (error) {
@@ -189,10 +190,12 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
     unreadable: [] as UnreadableRecord[],
   };
   let witness: string | undefined;
+  let position = 0;
   for await (const versioned of readTable(reader, source)) {
     const { page } = versioned;
-    if (witness === undefined && page.offset !== undefined)
-      sweep.onFirstPage?.(Array.from({ length: page.size }, (_, index) => page.id(index)));
+    // A table of two pages is read before its size would be known.
+    if (++position === 2 && page.offset !== undefined)
+      sweep.onSecondPage?.(Array.from({ length: page.size }, (_, index) => page.id(index)));
     await append(build, sweep, table, versioned, filled);
     witness = page.firstId ?? witness;
   }

@@ -33,7 +33,7 @@ import {
 } from "../../replica";
 import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
 import type { SchemaError } from "../host";
-import { itemPauseMs, MANY_TRIES, OBSTACLE_MS, TICK_MS, TRIES } from "../pacing";
+import { itemPauseMs, MANY_TRIES, MOST_PATIENCE_MS, OBSTACLE_MS, TICK_MS, TRIES } from "../pacing";
 import { type BaseCache, forgetRows, isOfTable, patienceAfter, unpackCache } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
 import { metered, type Reader } from "./reader";
@@ -108,6 +108,8 @@ export class SchemaTracker {
   /** The last failure of the request that is running, which is sent again. */
   #failure: BasetideError | undefined;
   #retryAt = Number.POSITIVE_INFINITY;
+  /** How many tables are being read by `reading`. */
+  #readings = 0;
 
   private constructor(options: SchemaTrackerOptions) {
     this.#options = options;
@@ -267,6 +269,28 @@ export class SchemaTracker {
       throw new BasetideError(code, message);
     }
     await this.#applyAnswer();
+  }
+
+  /** Returns the result. Meanwhile, a table is being read for which the schema will have to be current, too. */
+  async reading<Result>(pages: Promise<Result>): Promise<Result> {
+    this.#readings++;
+    try {
+      return await pages;
+    } finally {
+      this.#readings--;
+    }
+  }
+
+  /**
+   * As `refresh`. While other tables are read, one request serves those that end within a few seconds: of many tables with
+   * a few pages, a request for each would be as much as a quarter of all.
+   */
+  async refreshTogether(): Promise<void> {
+    const { cache, signal } = this.#options;
+    const since = performance.now();
+    const isDue = () => performance.now() >= cache.schemaSeenAt + MOST_PATIENCE_MS;
+    while (this.#readings > 0 && cache.schemaSeenAt < since && !isDue()) await wait(TICK_MS, signal);
+    await this.refresh(since);
   }
 
   /** Brings the replica in line with the latest answer. */

@@ -44,8 +44,8 @@ export interface Sweep {
   onShapeChange?: ((changes: ShapeChange[]) => void) | undefined;
   /** Called after each page with the number of records read so far. */
   onProgress: (recordsDone: number) => void;
-  /** Called with the ids of the first page of a table that is built, if there are more pages. */
-  onFirstPage?: ((ids: string[]) => void) | undefined;
+  /** Called with the ids of the second page of a table that is built, if there are more pages. */
+  onSecondPage?: ((ids: string[]) => void) | undefined;
   /**
    * Set when the table is about to get new columns and its existing ones are kept up to date meanwhile. Every write
    * then enters the recent-writes log, for the build that waits.

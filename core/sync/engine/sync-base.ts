@@ -44,8 +44,11 @@ export interface SyncInput {
   reader: Omit<Reader, "counts" | "onFirstRequest">;
   /** The platform's filter; absent: no records are asked for besides those of the tables' lists. */
   modifiedSince?: ((sinceMs: number) => string) | undefined;
-  /** Absent: the source does not notify us of changes. */
-  notified?: NotifiedChanges | undefined;
+  /**
+   * Resolves when records may be read; the schema is read meanwhile. Absent, or null: the source does not notify us of
+   * changes.
+   */
+  opening?: Promise<NotifiedChanges | null> | undefined;
   /** Samples tables of unknown size for the time that a first sync takes; see `PlatformFacts`. */
   sample?: PlatformFacts["sample"];
   /** What is known before a first sync, by table id. */
@@ -142,6 +145,7 @@ async function syncTables(
     settings: typeSettingsOf(input),
     signal: reader.stop,
   });
+  const notified = await input.opening;
   const { skipped, asked } = leftOut(input, reader, schemaTracker.tables);
   const forced = new Set(input.isForced ? schemaTracker.catalog.keys() : []);
   if (input.isForced) for (const refusal of cache.refusals.values()) refusal.until = 0;
@@ -162,7 +166,7 @@ async function syncTables(
   /** Number of records seen, by table id. */
   const done = new Map<string, number>();
   const left = new Map<string, BasetideError>();
-  using keeping = keepUp(input, reader, schemaTracker, (id) => done.has(id));
+  using keeping = keepUp({ ...input, notified }, reader, schemaTracker, (id) => done.has(id));
   for (let round = 1; ; round++) {
     const open = schemaTracker.tables.filter(
       ({ id }) => !skipped.has(id) && !left.has(id) && (!done.has(id) || schemaTracker.table(id).rebuild),
@@ -190,7 +194,7 @@ async function syncTables(
         forced,
         board,
         report,
-        { ...begun, onFirstPage: sizes.onFirstPage, onBuild: keeping.begin },
+        { ...begun, onSecondPage: sizes.onSecondPage, onBuild: keeping.begin },
       ),
     );
     for (const [id, error] of failed) left.set(id, error);
@@ -342,7 +346,7 @@ function knownSizes({ base, sizes = {} }: SyncInput): Map<string, TableSize> {
 }
 
 /**
- * Estimates the sizes of tables that have more than one page, for the progress of a first sync. The requests share the
+ * Estimates the sizes of tables that have more than two pages, for the progress of a first sync. The requests share the
  * rate limit with those that read the tables; they end with the sync.
  */
 function sizeEstimates(
@@ -362,7 +366,7 @@ function sizeEstimates(
     mayTryAgain: () => false,
   };
   return {
-    onFirstPage(table: SourceTable, ids: string[]): void {
+    onSecondPage(table: SourceTable, ids: string[]): void {
       if (!sample || asked.has(table.id)) return;
       asked.add(table.id);
       const list = (filter: string, offset: string | undefined) =>
@@ -383,7 +387,7 @@ function sizeEstimates(
 }
 
 interface SharedByTables extends Pick<BegunSync, "unwritten" | "readVersions"> {
-  onFirstPage: (table: SourceTable, ids: string[]) => void;
+  onSecondPage: (table: SourceTable, ids: string[]) => void;
   onBuild: () => void;
 }
 
@@ -398,7 +402,7 @@ async function syncTable(
   forced: Set<string>,
   board: ProgressBoard,
   report: RunReport,
-  { unwritten, readVersions, onFirstPage, onBuild }: SharedByTables,
+  { unwritten, readVersions, onSecondPage, onBuild }: SharedByTables,
 ): Promise<TableOutcome | null> {
   const { replica, epoch, cache, onShapeChange } = input;
   const onProgress = (records: number) => board.records(tableId, records);
@@ -417,7 +421,7 @@ async function syncTable(
       const wasRead = cache.builds.has(tableId);
       const { source } = shape;
       const outcome = await rebuildTable(
-        { ...build, onFirstPage: (ids) => onFirstPage(source, ids) },
+        { ...build, onSecondPage: (ids) => onSecondPage(source, ids) },
         source,
         spec,
       );

@@ -44,7 +44,7 @@ import {
   TURN_MS,
   type WorkKind,
 } from "../pacing";
-import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
+import { type BaseCache, forgetRows, requestSchemaCheck, restore, unpackCache } from "../state";
 import { OptionalFeatureApplier } from "./apply-optional-features";
 import { FindingsSaver } from "./findings-saver";
 import { handOverRows, takeOverRows } from "./handover";
@@ -432,8 +432,10 @@ async function syncAs(lease: Lease, base: SyncedBase): Promise<RunReport | { res
       });
       if (isDone) return null;
     }
-    // The feed is opened before a first sync, so that the sync finds all changes from before the feed began.
-    const feed = await feedOf(lease, base, input.reader);
+    // The feed is opened before a first sync reads records, so that the sync finds all changes from before the feed began.
+    const opening = feedOf(lease, base, input.reader);
+    const isFirst = !base.sync && base.settings.live;
+    let feed = isFirst ? null : await opening;
     if (feed) await withdrawNext(lease.next, replica, lease.epoch);
     // A read of the feed shows at once what another key is not allowed to do.
     leased.notify = () => feed?.notify();
@@ -448,17 +450,25 @@ async function syncAs(lease: Lease, base: SyncedBase): Promise<RunReport | { res
       });
       return null;
     }
-    const restMs = isForced || feed ? 0 : restOf(lease.budget, base, cache);
+    const restMs = isForced || feed || isFirst ? 0 : restOf(lease.budget, base, cache);
     if (restMs > 0) await withdrawNext(lease.next, replica, lease.epoch);
     replica.release();
     if (restMs > 0) return { restMs };
     const startedAt = performance.now();
     // The sweep that closes a feed's gap must see all writes that were committed before it. No sweep begins while the
     // budget lets the base rest.
-    const restsAfter = !feed && isPaced(lease.budget, base);
-    const next = feed || restsAfter ? undefined : lease.next;
-    const notified = feed ?? undefined;
-    const report = await syncBase({ ...input, isForced, restsAfter, next, notified });
+    const hasFeed = feed !== null || isFirst;
+    const restsAfter = !hasFeed && isPaced(lease.budget, base);
+    const next = hasFeed || restsAfter ? undefined : lease.next;
+    let openedAt = startedAt;
+    const opened = opening.then((one) => {
+      openedAt = performance.now();
+      feed = one;
+      return one;
+    });
+    const report = await syncBase({ ...input, isForced, restsAfter, next, opening: opened }).finally(() =>
+      opened.catch(() => {}),
+    );
     if (report.completedAt) {
       // The next poll of rapid mode goes back to this sync, and the next scan starts after it.
       cache.builds.clear();
@@ -472,7 +482,9 @@ async function syncAs(lease: Lease, base: SyncedBase): Promise<RunReport | { res
       const isLeft = report.failing?.some(
         ({ table_id: id }) => cache.failing.has(id) && cache.tables.has(id),
       );
-      if (!isLeft) await feed?.closeFeedGap(startedAt);
+      // The feed does not have what changed in the schema before it was opened.
+      if (feed?.gapSince && cache.schemaSeenAt < openedAt) requestSchemaCheck(cache, feed.gapSince);
+      if (!isLeft) await feed?.closeFeedGap(openedAt);
       await trimOldRecentWrites(replica, cache, startedAt, next?.prepared);
     }
     return report;
@@ -507,7 +519,10 @@ async function rested({ ctx, baseId, budget, leased }: Lease, restMs: number): P
 }
 
 /** Returns whether the base should make room for others. */
-function isGivenUp({ hasFailed, isSaturated }: Lease, feed?: { readonly isFailing: boolean }): boolean {
+function isGivenUp(
+  { hasFailed, isSaturated }: Lease,
+  feed?: { readonly isFailing: boolean } | null,
+): boolean {
   return (hasFailed || feed?.isFailing === true) && isSaturated();
 }
 

@@ -78,3 +78,28 @@ test("without an address, a base that nobody edits is only polled, and its first
   control.createRecords(base.sourceBaseId, "Tasks", [{ fields: { Name: "edited" } }]);
   await until(() => hasName(fleet, base, "edited"), { what: "the first edit is in SQL", timeoutMs: 30_000 });
 });
+
+test("a field that is renamed after a first sync has read the schema, and before the feed begins, has its new name in SQL", {
+  timeout: 120_000,
+}, async () => {
+  await using fleet = await startLiveFleet({ sandbox: { settings: { rateLimitOff: true } } });
+  const { control } = fleet.sandbox;
+  const source = createTasks(fleet);
+  control.addFault({ kind: "status_500", method: "POST", path: "/webhooks$", count: 1 });
+  control.addFault({ kind: "hang", method: "GET", path: "/webhooks$", count: 1, delayMs: 2000 });
+  const connected = connectLive(fleet, source);
+  const isSchemaRead = () => control.log(source).some(({ path }) => path.endsWith("/tables"));
+  await until(isSchemaRead, { what: "the schema is read", timeoutMs: 20_000 });
+  expect(control.webhooks.list(source)).toEqual([]);
+  control.renameField(source, "Tasks", "Name", "Title");
+  const owner = await fleet.owner(await connected);
+  const columns = async () =>
+    (
+      await owner<{ name: string }[]>`
+        select column_name as name from information_schema.columns where table_name = 'tasks'`
+    ).map(({ name }) => name);
+  await until(async () => (await columns()).includes("title"), {
+    what: "the column has the new name",
+    timeoutMs: 20_000,
+  });
+});

@@ -8,7 +8,7 @@ import { sourceRecord, sourceTable } from "../../support/source-records";
 
 vi.setConfig({ testTimeout: 60_000 });
 
-type NotifiedChanges = NonNullable<SyncInput["notified"]>;
+type NotifiedChanges = NonNullable<Awaited<SyncInput["opening"]>>;
 
 /**
  * Starts a first sync with Turbo of this many tables, which are soon complete, and of one that takes until `end`.
@@ -30,7 +30,12 @@ async function firstSync(tables: number, notified?: NotifiedChanges) {
   engine.cache.sourceClock.record(Date.now());
   const input = engine.input();
   const reader = { ...input.reader, quotaKey: "airtable:app1", share: () => 5 };
-  const synced = syncBase({ ...input, reader, modifiedSince, notified });
+  const synced = syncBase({
+    ...input,
+    reader,
+    modifiedSince,
+    opening: notified && Promise.resolve(notified),
+  });
   const looks = (id: string) => engine.source.calls.filter((call) => call.startsWith(`look ${id} `)).length;
   return {
     engine,
