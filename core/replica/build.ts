@@ -5,6 +5,7 @@
 
 import { CatalogReaders } from "./catalog-readers";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
+import { columnLiterals } from "./column-literals";
 import { onReplica } from "./connection";
 import { columnStorage, comments, createTable, insertStatement, renameColumns, upsertStatement } from "./ddl";
 import { quoteIdent } from "./naming";
@@ -61,12 +62,12 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
   const { schema, swap, sql } = replica;
   const name = wanted.tableId;
   const table = `${swap}.${quoteIdent(name)}`;
-  const remove = `delete from ${table} where $1 is not null and id = any ($2)`;
+  const remove = `delete from ${table} where id = any ($1)`;
   const readers = new CatalogReaders(replica);
   let spec = wanted;
   let isAnalyzed = false;
-  let append = upsertStatement(table, spec);
-  let insert = insertStatement(table, spec);
+  let append = upsertStatement({ swap, table, spec });
+  let insert = insertStatement({ swap, table, spec });
   const drop = async () => {
     await readers.change(
       [table],
@@ -76,10 +77,13 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
   const change = async (statements: string[]) => {
     await onReplica(() => sql`select ${sql.unsafe(swap)}.shape_build(${epoch}, ${statements}::text[])`);
   };
-  const run = async (statement: string, rows: Row[], gone: string[]) => {
+  const write = async (statement: string, rows: Row[]) => {
+    const values = [epoch, ...columnLiterals(rows, spec)];
+    await onReplica(() => sql.unsafe(statement, values, { prepare: true }));
+  };
+  const run = async (statement: string, ids: string[]) => {
     await onReplica(
-      () =>
-        sql`select ${sql.unsafe(swap)}.append_rows(${epoch}, ${statement}, ${JSON.stringify(rows)}::text::json, ${gone}::text[])`,
+      () => sql`select ${sql.unsafe(swap)}.change_build(${epoch}, ${statement}, ${ids}::text[])`,
     );
   };
   await drop();
@@ -93,10 +97,10 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
       return spec;
     },
     readers,
-    append: (rows, areNew = false) => run(areNew ? insert : append, rows, []),
+    append: (rows, areNew = false) => write(areNew ? insert : append, rows),
     keep: (live, ids) =>
-      run(keepStatement(`${schema}.${quoteIdent(live.spec.name)}`, live.spec, table, spec), [], ids),
-    remove: (ids) => run(remove, [], ids),
+      run(keepStatement(`${schema}.${quoteIdent(live.spec.name)}`, live.spec, table, spec), ids),
+    remove: (ids) => run(remove, ids),
     discard: drop,
     async rename(renamed) {
       await change([
@@ -104,8 +108,8 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
         ...recomments(swap, { ...renamed, name }, spec),
       ]);
       spec = renamed;
-      append = upsertStatement(table, spec);
-      insert = insertStatement(table, spec);
+      append = upsertStatement({ swap, table, spec });
+      insert = insertStatement({ swap, table, spec });
     },
     moveIn: (live, seen, issues, readAs) =>
       onReplica(async () => {
@@ -136,5 +140,5 @@ function keepStatement(from: string, live: TableSpec, to: string, built: TableSp
   const [names, values] = [0, 1].map((at) =>
     ["id", "created_time", ...shared.map((pair) => pair[at])].join(", "),
   );
-  return `insert into ${to} (${names}) select ${values} from ${from} where $1 is not null and id = any ($2) on conflict do nothing`;
+  return `insert into ${to} (${names}) select ${values} from ${from} where id = any ($1) on conflict do nothing`;
 }

@@ -95,23 +95,36 @@ export function retireTable(swap: string, { tableId, name }: TableSpec): string 
 }
 
 /**
- * Returns the statement that writes mapped rows into `table`, which has none of them. $1: rows as JSON. Costs the server
- * about half of what `upsertStatement` does.
+ * Returns the statement that writes mapped rows into `table`, which has none of them. $1: the epoch; then one array literal
+ * for each column (`columnLiterals`). Costs the server about half of what `upsertStatement` does.
  *
- * COPY would cost half of that once more, but is no single message: a worker that is suspended within it would hold the
- * epoch against the next one.
+ * The rows as JSON would cost it nearly twice as much. COPY would cost a quarter less, but is no single message: a worker that
+ * is suspended within it would hold the epoch against the next one.
  */
-export function insertStatement(table: string, spec: TableSpec): string {
+export function insertStatement({
+  swap,
+  table,
+  spec,
+}: {
+  swap: string;
+  table: string;
+  spec: TableSpec;
+}): string {
   const names = [...RECORD_COLUMNS, ...spec.columns.map((column) => quoteIdent(column.name))];
   const types = ["text", "timestamp", ...spec.columns.map((column) => column.columnType)];
-  return `insert into ${table} (${names.join(", ")})
-    select * from json_to_recordset($1) as r (${names.map((name, index) => `${name} ${types[index]}`).join(", ")})`;
+  const part = (index: number) => `r.c${index}`;
+  // Lists may differ in length, so that they cannot be elements of an array.
+  const values = types.map((type, index) => (type === "text[]" ? `${part(index)}::text[]` : part(index)));
+  const arrays = types.map((type, index) => `$${index + 2}::text::${type === "text[]" ? "text" : type}[]`);
+  return `with fenced as materialized (select ${swap}.fence($1))
+    insert into ${table} (${names.join(", ")})
+    select ${values.join(", ")} from fenced, unnest(${arrays.join(", ")}) as r (${types.map((_, index) => `c${index}`).join(", ")})`;
 }
 
 /** The same for rows that the table may have, which it replaces. */
-export function upsertStatement(table: string, spec: TableSpec): string {
-  const names = [...RECORD_COLUMNS.slice(1), ...spec.columns.map((column) => quoteIdent(column.name))];
-  return `${insertStatement(table, spec)}
+export function upsertStatement(of: Parameters<typeof insertStatement>[0]): string {
+  const names = [...RECORD_COLUMNS.slice(1), ...of.spec.columns.map((column) => quoteIdent(column.name))];
+  return `${insertStatement(of)}
     on conflict (id) do update set ${names.map((name) => `${name} = excluded.${name}`).join(", ")}`;
 }
 

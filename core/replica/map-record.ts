@@ -1,6 +1,6 @@
 /**
- * Maps records of the source to rows of the replica, in the format that the writer sends: JSON for
- * `json_to_recordset($1::json) as r(id text, created_time timestamp, …)`.
+ * Maps records of the source to rows of the replica, with values as in JSON. Live tables get them as JSON, for
+ * `json_to_recordset($1::json) as r(id text, created_time timestamp, …)`; tables that are built, as `columnLiterals`.
  *
  * I1. Postgres accepts every row that this module returns, whatever the record held: a cell that does not fit becomes
  *     null and an issue, and never stops a sync.

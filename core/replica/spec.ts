@@ -125,7 +125,7 @@ export interface FileDetails {
   height?: number;
 }
 
-/** One row for the writer: `id`, `created_time`, and a value per column name, for JSON → recordset. */
+/** One row for the writer: `id`, `created_time`, and a value per column name, as in JSON. */
 export type Row = Record<
   string,
   string | number | boolean | null | (string | null)[] | (FileDetails | null)[]

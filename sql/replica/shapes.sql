@@ -340,11 +340,11 @@ begin
   end loop;
 end $drop_builds$;
 
--- append_rows(…): writes mapped rows into a table that is being built, with the statement that the builder generated
+-- change_build(…): copies or deletes rows of a table that is being built, with the statement that the builder generated
 -- for it.
-create or replace function {{swap}}.append_rows(p_epoch bigint, p_statement text, p_rows json, p_gone text[])
-returns void language plpgsql as $append$
+create or replace function {{swap}}.change_build(p_epoch bigint, p_statement text, p_ids text[])
+returns void language plpgsql as $change_build$
 begin
   perform {{swap}}.fence(p_epoch);
-  execute p_statement using p_rows, p_gone;
-end $append$;
+  execute p_statement using p_ids;
+end $change_build$;
