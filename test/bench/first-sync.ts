@@ -1,6 +1,6 @@
 /**
  * Measures the first sync of a large table, and the exchange of a column in its rebuild: memory and CPU of the worker, CPU of the
- * replica's server, and how long readers wait.
+ * replica's server, beside those of COPY, and how long readers wait.
  *
  * The worker, the source and the server are separate processes. There is no rate limit, so memory is that of a worker
  * that is always busy. Run: `bun run bench first-sync`, with FIRST_RECORDS (500000), FIRST_FIELDS (100) and
@@ -63,6 +63,7 @@ export async function run(): Promise<boolean> {
     FIELDS: `${FIELDS}`,
   };
 
+  const floor = await synced(env, serverPid, "first-sync-floor.ts");
   const first = await synced(env, serverPid);
   await owner`create index on public.large (field_0)`;
   await owner`create index on public.large (field_1)`;
@@ -89,7 +90,11 @@ export async function run(): Promise<boolean> {
   console.log(`\n${RECORDS} records with ${FIELDS} fields, ${(bytes / MB).toFixed(0)} MB with four indexes:`);
   table(
     ["", "result", "duration", "peak memory", "CPU of the worker", "CPU of the server"],
-    [row("first sync", first), row("rebuild", rebuilt)],
+    [row("COPY", floor), row("first sync", first), row("rebuild", rebuilt)],
+  );
+  const times = (part: (one: Synced) => number) => (part(first) / part(floor)).toFixed(2);
+  console.log(
+    `compared with COPY: CPU of the server ${times((one) => one.serverCpu)} times; of worker and server ${times((one) => one.workerCpu + one.serverCpu)} times`,
   );
   const memory = ratio(Math.max(first.peakBytes, rebuilt.peakBytes) / MB / MEMORY_LIMIT_MB, 1);
   const blocked = ratio(longest / BLOCKED_LIMIT_MS, 1);
@@ -104,9 +109,13 @@ export async function run(): Promise<boolean> {
 }
 
 /** Runs the worker's process, and samples its memory. */
-async function synced(env: Record<string, string>, serverPid: number): Promise<Synced> {
+async function synced(
+  env: Record<string, string>,
+  serverPid: number,
+  program = "first-sync-worker.ts",
+): Promise<Synced> {
   const [at, serverFrom] = [performance.now(), cpuSeconds(serverPid)];
-  await using worker = startProgram("test/bench/first-sync-worker.ts", [], env);
+  await using worker = startProgram(`test/bench/${program}`, [], env);
   let isOver = false;
   let [peakBytes, workerCpu] = [0, 0];
   const over = worker.exited.then(() => {
