@@ -189,6 +189,11 @@ export const waits: Wait[] = [
     report: "schema problem",
   },
   {
+    at: "core/sync/engine/schema-tracker.ts SchemaTracker.refreshTogether",
+    end: "MOST_PATIENCE_MS after the last check",
+    report: "the table's build",
+  },
+  {
     at: "core/sync/engine/schema-tracker.ts SchemaTracker.reload",
     end: "one read of the catalog",
     report: "schema problem",
