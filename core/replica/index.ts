@@ -64,6 +64,15 @@ export {
   type ReplicaViews,
   trimHistory,
 } from "./optional-features";
+export {
+  copyOutbox,
+  listQueuedWrites,
+  type Outbox,
+  type OutboxResult,
+  openOutbox,
+  type QueuedTransaction,
+  type QueuedWrite,
+} from "./outbox";
 export { endPauses, pauseRole } from "./paused-roles";
 export {
   type Catalog,

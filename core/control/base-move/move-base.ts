@@ -12,7 +12,15 @@ import { wait } from "../../async";
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
 import { type RateLimiter, syncShare } from "../../limiter";
-import { claimEpoch, copyNames, openReplica, type Replica, takeReadVersion } from "../../replica";
+import {
+  claimEpoch,
+  copyNames,
+  copyOutbox,
+  openReplica,
+  type Replica,
+  removeWrites,
+  takeReadVersion,
+} from "../../replica";
 import type { Platform } from "../../source";
 import { platformById } from "../../source";
 import type { Reader } from "../../sync/engine";
@@ -106,8 +114,17 @@ async function moveLocked(
     const loadSigner = () => attachmentSigner(ctx, baseId);
     await copyWrites(target, reader, await written.take(), loadSigner);
     await copySqlUsers(ctx, from, to);
-    if (base.settings.sqlWrites)
-      await switchSqlWrites(ctx, base, await replicaTarget(ctx, placed(base, to)), true);
+    const [oldPlace, newPlace] = [await replicaTarget(ctx, base), await replicaTarget(ctx, placed(base, to))];
+    if (base.settings.sqlWrites) await switchSqlWrites(ctx, base, newPlace, base.settings);
+    const isQueued = base.settings.sqlWrites && base.settings.sqlWritesQueued;
+    if (isQueued) {
+      // What is committed from now on could be in neither database.
+      await removeWrites(oldPlace);
+      releases.defer(async () => {
+        if (!isMoved) await switchSqlWrites(ctx, base, oldPlace, base.settings);
+      });
+      await copyOutbox(oldPlace, newPlace);
+    }
     await pointAt(ctx, base, from, to);
     isMoved = true;
     await applySqlUserWrites(ctx, to);

@@ -3,6 +3,8 @@ export {
   type AwaitedOperation,
   createAwaitedSet,
   createSubmittedSet,
+  type EndedItem,
+  endedSets,
   listWrites,
   type SqlWrite,
   sourceOfWrites,
@@ -45,6 +47,7 @@ export {
   unfinishedItems,
 } from "./claims";
 export { COMPUTED_TYPES, differingCells } from "./compare-cells";
+export { type ListedWrite, listAllWrites } from "./list-all-writes";
 export {
   areById,
   type CellValues,
