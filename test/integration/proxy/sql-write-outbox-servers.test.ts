@@ -34,37 +34,40 @@ async function writeThroughPooler(server: PostgresServer, url: string, at: Scene
   await Promise.all(sessions.map((session) => session.end()));
 }
 
-test.each(VERSIONS)("on Postgres %s, without dblink or a superuser, and through PgBouncer", async (version) => {
-  await using server = await postgresServer({ version });
-  await server.role("plain", "createdb createrole");
-  await using stack = await proxyStack({ REPLICA_URL: server.as("plain"), UPSTREAM_TIMEOUT_MS: "1000" });
-  const at = await writableTasks(stack, 0, { isQueued: true });
-  const url = await writerUrl();
-  const sql = postgres(url, { max: 1, onnotice: () => {} });
-  await sql.begin(
-    "isolation level serializable read write",
-    (tx) => tx`insert into write.tasks (name) select 'Row ' || n from generate_series(1, 12) as n`,
-  );
-  await until(() => at.inSource().length === 12, { what: "Airtable has all rows" });
-  const admin = postgres((await replicaTarget(stack.ctx, at.base)).url as string, { max: 1 });
-  expect(await admin`select extname from pg_extension where extname = 'dblink'`).toEqual([]);
-  await admin.end();
-  if (HAS_PGBOUNCER) await writeThroughPooler(server, url, at);
-  await until(async () => (await sql`select from write.log where state <> 'applied'`).length === 0, {
-    what: "the log has the results",
-  });
-  await sql.end();
+test.each(VERSIONS)(
+  "on Postgres %s, without dblink or a superuser, and through PgBouncer",
+  async (version) => {
+    await using server = await postgresServer({ version });
+    await server.role("plain", "createdb createrole");
+    await using stack = await proxyStack({ REPLICA_URL: server.as("plain"), UPSTREAM_TIMEOUT_MS: "1000" });
+    const at = await writableTasks(stack, 0, { isQueued: true });
+    const url = await writerUrl();
+    const sql = postgres(url, { max: 1, onnotice: () => {} });
+    await sql.begin(
+      "isolation level serializable read write",
+      (tx) => tx`insert into write.tasks (name) select 'Row ' || n from generate_series(1, 12) as n`,
+    );
+    await until(() => at.inSource().length === 12, { what: "Airtable has all rows" });
+    const admin = postgres((await replicaTarget(stack.ctx, at.base)).url as string, { max: 1 });
+    expect(await admin`select extname from pg_extension where extname = 'dblink'`).toEqual([]);
+    await admin.end();
+    if (HAS_PGBOUNCER) await writeThroughPooler(server, url, at);
+    await until(async () => (await sql`select from write.log where state <> 'applied'`).length === 0, {
+      what: "the log has the results",
+    });
+    await sql.end();
 
-  /** Of a SQL user; before Postgres 16 there are none, and a role of the customer's is granted the same. */
-  async function writerUrl(): Promise<string> {
-    if (version !== "15") return (await at.writer()).url;
-    const database = await getDatabase(stack.ctx.db, at.base.database.id);
-    const target = await replicaTarget(stack.ctx, at.base);
-    await grantWrites(target, { role: database.role, mode: "at_commit", tables: [TASKS] });
-    await server.run([`alter role ${database.role} set default_transaction_read_only = off`]);
-    return (await databaseCredentials(stack.ctx, database)).url;
-  }
-});
+    /** Of a SQL user; before Postgres 16 there are none, and a role of the customer's is granted the same. */
+    async function writerUrl(): Promise<string> {
+      if (version !== "15") return (await at.writer()).url;
+      const database = await getDatabase(stack.ctx.db, at.base.database.id);
+      const target = await replicaTarget(stack.ctx, at.base);
+      await grantWrites(target, { role: database.role, mode: "at_commit", tables: [TASKS] });
+      await server.run([`alter role ${database.role} set default_transaction_read_only = off`]);
+      return (await databaseCredentials(stack.ctx, database)).url;
+    }
+  },
+);
 
 test("on a customer's server, whose notifications pass the gateway", async () => {
   await using server = await postgresServer({ version: "18" });
@@ -88,9 +91,12 @@ test("on a customer's server, whose notifications pass the gateway", async () =>
   for (const name of ["First", "Second"]) {
     await sql.unsafe(`insert into ${write}.tasks (name) values ('${name}')`);
     await until(() => at.inSource().some(({ Name }) => Name === name), { what: `Airtable has ${name}` });
-    await until(async () => (await sql.unsafe(`select from ${write}.log where state <> 'applied'`)).length === 0, {
-      what: "the log has the result",
-    });
+    await until(
+      async () => (await sql.unsafe(`select from ${write}.log where state <> 'applied'`)).length === 0,
+      {
+        what: "the log has the result",
+      },
+    );
   }
   await sql.end();
 });
