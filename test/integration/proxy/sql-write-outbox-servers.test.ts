@@ -87,7 +87,15 @@ test("on a customer's server, whose notifications pass the gateway", async () =>
     "shop",
   );
   const sql = postgres(server.as("app", "shop"), { max: 1, onnotice: () => {} });
-  // The first one may be found when the outbox is opened; the second is heard.
+  const admin = postgres(server.as("postgres", "shop"), { max: 1 });
+  /** Nothing has asked for a while, longer than between two reads while something waits. */
+  const isAtRest = async () => {
+    const [row] = await admin<{ rests: boolean | null }[]>`
+      select max(state_change) < now() - interval '3 s' as rests from pg_stat_activity
+      where usename = 'owner' and query like '%outbox%'`;
+    return row!.rests === true;
+  };
+  // The first one may be found when the outbox is opened. The second is heard: at rest, it is read once a minute.
   for (const name of ["First", "Second"]) {
     await sql.unsafe(`insert into ${write}.tasks (name) values ('${name}')`);
     await until(() => at.inSource().some(({ Name }) => Name === name), { what: `Airtable has ${name}` });
@@ -97,8 +105,9 @@ test("on a customer's server, whose notifications pass the gateway", async () =>
         what: "the log has the result",
       },
     );
+    await until(isAtRest, { what: "the outbox is at rest" });
   }
-  await sql.end();
+  await Promise.all([admin.end(), sql.end()]);
 });
 
 test("the error of a server that cannot connect back names queued writes, which then work", async () => {
