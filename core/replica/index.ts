@@ -68,10 +68,8 @@ export {
   copyOutbox,
   listQueuedWrites,
   type Outbox,
-  type OutboxResult,
   openOutbox,
   type QueuedTransaction,
-  type QueuedWrite,
 } from "./outbox";
 export { endPauses, pauseRole } from "./paused-roles";
 export {

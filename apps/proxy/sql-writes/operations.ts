@@ -18,7 +18,7 @@ export const writtenOperations = z.array(writtenOperation).min(1).max(MOST_OPERA
 type WrittenOperation = z.infer<typeof writtenOperation>;
 
 /** Longest text that a session names itself or its writes with. */
-export const MOST_TEXT = 1000;
+export const MOST_SESSION_TEXT = 1000;
 
 /**
  * @param types of the fields, by id

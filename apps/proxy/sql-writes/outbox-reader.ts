@@ -18,7 +18,7 @@ import type { Outbox, QueuedTransaction } from "../../../core/replica";
 import { DAY_MS } from "../../../core/time-units";
 import type { BaseCalls } from "../change-sets/base-calls";
 import { keepsFiles, withKeptFiles } from "./kept-files";
-import { convertOrRefuse, MOST_TEXT, writtenOperation, writtenOperations } from "./operations";
+import { convertOrRefuse, MOST_SESSION_TEXT, writtenOperation, writtenOperations } from "./operations";
 
 interface Reading {
   ctx: Pick<Context, "config" | "db" | "secrets" | "log">;
@@ -72,8 +72,8 @@ async function take(reading: Reading, queued: QueuedTransaction): Promise<Taken>
   const is = await createSubmittedSet(reading.ctx, queued.set, {
     baseId: reading.baseId,
     sqlRole: queued.role,
-    applicationName: queued.applicationName.slice(0, MOST_TEXT),
-    note: queued.note.slice(0, MOST_TEXT),
+    applicationName: queued.applicationName.slice(0, MOST_SESSION_TEXT),
+    note: queued.note.slice(0, MOST_SESSION_TEXT),
     typecast: queued.typecast,
     operations: complete,
   }).catch((error: unknown) => {

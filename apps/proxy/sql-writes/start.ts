@@ -8,7 +8,7 @@ import { BaseCalls } from "../change-sets/base-calls";
 import { carryOutWrites } from "./carry-out-awaited";
 import { UnfitValue } from "./cells";
 import { type EndpointAnswer, openWriteEndpoint, type WriteEndpointServer } from "./endpoint";
-import { convertOperation, MOST_TEXT, writtenOperations } from "./operations";
+import { convertOperation, MOST_SESSION_TEXT, writtenOperations } from "./operations";
 import type { SqlError } from "./sqlstates";
 
 /** Rows of `write.log`. */
@@ -106,8 +106,8 @@ async function write(
     {
       baseId,
       sqlRole: asked.user,
-      applicationName: asked.application.slice(0, MOST_TEXT),
-      note: (asked.note ?? "").slice(0, MOST_TEXT),
+      applicationName: asked.application.slice(0, MOST_SESSION_TEXT),
+      note: (asked.note ?? "").slice(0, MOST_SESSION_TEXT),
       typecast: asked.typecast,
       submitted: asked.submitted ?? undefined,
       operations: converted,

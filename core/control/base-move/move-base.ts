@@ -120,9 +120,7 @@ async function moveLocked(
     if (isQueued) {
       // What is committed from now on could be in neither database.
       await removeWrites(oldPlace);
-      releases.defer(async () => {
-        if (!isMoved) await switchSqlWrites(ctx, base, oldPlace, base.settings);
-      });
+      releases.defer(() => (isMoved ? undefined : allowWritesAgain(ctx, base, from)));
       await copyOutbox(oldPlace, newPlace);
     }
     await pointAt(ctx, base, from, to);
@@ -139,6 +137,19 @@ async function moveLocked(
   }
   ctx.log.info({ baseId, cluster: clusterName }, "base moved");
   return getBase(ctx.db, baseId);
+}
+
+/** Never fails: the base's owner can turn the setting off and on. */
+async function allowWritesAgain(ctx: MoveContext, base: Base, from: Database): Promise<void> {
+  try {
+    await switchSqlWrites(ctx, base, await replicaTarget(ctx, base), base.settings);
+    await applySqlUserWrites(ctx, from);
+  } catch (error) {
+    ctx.log.warn(
+      { baseId: base.id, error },
+      "SQL writes could not be turned on again after a move that failed",
+    );
+  }
 }
 
 async function endEarlierMove(ctx: MoveContext, base: Base): Promise<void> {

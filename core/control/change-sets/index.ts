@@ -3,10 +3,8 @@ export {
   type AwaitedOperation,
   createAwaitedSet,
   createSubmittedSet,
-  type EndedItem,
   endedSets,
   listWrites,
-  type SqlWrite,
   sourceOfWrites,
 } from "./awaited";
 export {

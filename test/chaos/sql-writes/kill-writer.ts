@@ -5,7 +5,7 @@
 import pg from "pg";
 import type { Random } from "../../../apps/sandbox/random";
 import { getBase } from "../../../core/control/bases";
-import { listWrites, type SqlWrite } from "../../../core/control/change-sets";
+import { listWrites } from "../../../core/control/change-sets";
 import { until } from "../../support/poll";
 import { recordsInSource } from "../../support/tasks-base";
 import type { KillScene, WritableBase } from "./kill-scene";
@@ -215,7 +215,7 @@ export class KillWriter {
     return row!.n;
   }
 
-  #log(): Promise<SqlWrite[]> {
+  #log(): ReturnType<typeof listWrites> {
     return listWrites(this.#scene.fleet.ctx, this.base.id, { limit: 100_000 });
   }
 

@@ -81,11 +81,17 @@ export async function killAtRandom(run: KillRun): Promise<KillReport> {
   /** Runs `work` when a set is stored whose transaction cannot be recorded as taken meanwhile. */
   async function atStored(base: WritableBase, work: () => Promise<void>): Promise<boolean> {
     const { db } = scene.fleet.ctx;
-    await scene.ask(
-      base,
+    const asked = (statement: string, what: string) =>
+      until(() => scene.ask(base, statement).then(() => true), {
+        what,
+        timeoutMs: HEALED_MS,
+        retryErrors: true,
+      });
+    await asked(
       `create or replace function write_own.hold() returns trigger language plpgsql as 'begin raise exception ''held''; end';
        create or replace trigger hold before update on write_own.outbox for each row when (new.state = 'taken')
          execute function write_own.hold()`,
+      "transactions are not recorded as taken",
     );
     const isStored = async () => {
       const queued = await scene.ask<{ set_id: string }>(
@@ -102,11 +108,7 @@ export async function killAtRandom(run: KillRun): Promise<KillReport> {
     } catch {
       return false;
     } finally {
-      await until(() => scene.ask(base, "drop trigger if exists hold on write_own.outbox").then(() => true), {
-        what: "transactions are recorded as taken again",
-        timeoutMs: HEALED_MS,
-        retryErrors: true,
-      });
+      await asked("drop trigger if exists hold on write_own.outbox", "they are recorded again");
     }
   }
 

@@ -1,8 +1,11 @@
 /** SQL writes that are queued: transactions wait in the outbox of their database until a proxy has them made. */
 import postgres from "postgres";
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, inject, onTestFinished, test } from "vitest";
+import { moveBase } from "../../../core/control/base-move";
 import { getBase, replicaTarget, updateSettings } from "../../../core/control/bases";
 import { listAllWrites } from "../../../core/control/change-sets";
+import { addCluster } from "../../../core/control/placement";
+import { createRateLimiter } from "../../../core/limiter";
 import { errorOf } from "../../support/error-of";
 import { until } from "../../support/poll";
 import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
@@ -282,6 +285,28 @@ test("a base changes from queued writes to others: what waits is made, and its o
   expect(names(at)).toContain("At commit");
   await until(() => at.inSource().length === 2, { what: "the one that waited is made" });
   expect(await sql`select distinct state from write.log`).toEqual([{ state: "applied" }]);
+});
+
+test("a base that moves to another cluster takes along what waits, and each transaction is made once", async () => {
+  const at = await queuedTasks(0);
+  const sql = await at.writer();
+  const { ctx } = stack;
+  await addCluster(ctx, { name: "second", region: "eu-west-1", adminUrl: inject("clusterUrl") });
+  const release = await holdTaking(await asAdmin(at));
+  await sql`insert into write.tasks (name) values ('Stored')`;
+  await until(() => at.inSource().length === 1, { what: "its set is made, and not recorded as taken" });
+  await ctx.db`update bases set has_outbox = false where id = ${at.base.id}`;
+  await sql`insert into write.tasks (name) values ('Waits')`;
+  await release();
+  const mover = { ...stack.managed, limiter: createRateLimiter(ctx) };
+  const moving = moveBase(mover, at.base.id, "second", { signal: new AbortController().signal, graceMs: 1 });
+  const moved = await moving;
+  expect(moved.database.id).not.toBe(at.base.database.id);
+  await until(() => names(at).includes("Waits"), { what: "what waited is made" });
+  const admin = await asAdmin({ ...at, base: moved });
+  const open = () => admin`select from write_own.outbox where state <> 'ended'`;
+  await until(async () => (await open()).length === 0, { what: "all have results" });
+  expect(names(at)).toEqual(["Stored", "Waits"]);
 });
 
 test("files that a cell has are kept, also where Airtable cannot be asked at first", async () => {
