@@ -18,7 +18,6 @@ const READ_BYTES = 1_000_000;
 const READ_TRANSACTIONS = 100;
 /** How long a connection is kept while others wait for one, ms. */
 const KEPT_MS = 10_000;
-const CONNECT_TIMEOUT_SECONDS = 10;
 /** Transactions that are kept for the log once they have results. */
 const MOST_ENDED = 1000;
 
@@ -212,7 +211,6 @@ function poolOf(url: ServerUrl, hear: { onnotify: () => void; onclose: () => voi
     max_lifetime: null,
     fetch_types: false,
     types: ARRAY_TYPES,
-    connect_timeout: CONNECT_TIMEOUT_SECONDS,
     onnotice: () => {},
     connection: { application_name: "basetide", search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER },
     ...hear,

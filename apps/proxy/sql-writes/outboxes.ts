@@ -17,8 +17,7 @@ import { type Found, readOutbox } from "./outbox-reader";
 const POLL_MS = 10_000;
 /** Shortest time between two reads of one outbox, ms: anybody may notify its channel. */
 const SHORTEST_PAUSE_MS = 250;
-/** Pauses between reads while something waits: each is twice as long as the one before, ms. */
-const FIRST_PAUSE_MS = 500;
+/** The longest while something waits, ms: until it has a result, each pause is twice as long as the one before. */
 const LONGEST_PAUSE_MS = 8000;
 
 type OutboxContext = Pick<Context, "config" | "db" | "log" | "secrets">;
@@ -115,7 +114,7 @@ async function followOutbox(
     }
   };
   let last: Found | "failed" = "progress";
-  let pauseMs = FIRST_PAUSE_MS;
+  let pauseMs = SHORTEST_PAUSE_MS;
   while (!stop.aborted) {
     const found = await read();
     // What was being committed while the setting changed is there by the second time.
@@ -127,7 +126,7 @@ async function followOutbox(
     }
     last = found;
     pauseMs =
-      found === "waiting" || found === "failed" ? Math.min(2 * pauseMs, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
+      found === "waiting" || found === "failed" ? Math.min(2 * pauseMs, LONGEST_PAUSE_MS) : SHORTEST_PAUSE_MS;
     await wait(SHORTEST_PAUSE_MS, stop).catch(() => {});
     await wake.wait(found === "nothing" ? MINUTE_MS : pauseMs, stop).catch(() => {});
   }
