@@ -3,7 +3,7 @@ import postgres from "postgres";
 import { expect, test } from "vitest";
 import { getBase, replicaTarget, updateSettings } from "../../../core/control/bases";
 import { databaseCredentials, getDatabase } from "../../../core/control/placement";
-import { grantWrites } from "../../../core/replica";
+import { grantWrites, openOutbox } from "../../../core/replica";
 import { until } from "../../support/poll";
 import { proxyStack } from "../../support/proxy-stack";
 import { HAS_PGBOUNCER, pgBouncer } from "../../support/servers/pgbouncer";
@@ -108,6 +108,23 @@ test("on a customer's server, whose notifications pass the gateway", async () =>
     await until(isAtRest, { what: "the outbox is at rest" });
   }
   await Promise.all([admin.end(), sql.end()]);
+});
+
+test("outboxes of a server share a part of its connections, in turns", async () => {
+  await using server = await postgresServer({ version: "18", settings: { max_connections: "20" } });
+  const stop = new AbortController();
+  const open = () => openOutbox({ url: server.url, schema: "public" }, () => {}, stop.signal);
+  // A tenth.
+  const opened = [await open(), await open()];
+  const third = await open();
+  await Promise.race(opened.map(({ lost }) => lost));
+  const sql = postgres(server.url, { max: 1, onnotice: () => {} });
+  const [row] =
+    await sql`select count(*)::int as n from pg_stat_activity where application_name = 'basetide'`;
+  expect(row).toEqual({ n: 2 });
+  stop.abort();
+  await third.lost;
+  await sql.end();
 });
 
 test("the error of a server that cannot connect back names queued writes, which then work", async () => {
