@@ -243,6 +243,25 @@ test("what can wait is limited, and the limit is an error of the transaction", a
   );
 });
 
+test("while as many change sets of the base wait as may, transactions stay in the outbox, and are taken later", async () => {
+  const at = await queuedTasks(0);
+  const sql = await at.writer();
+  const admin = await asAdmin(at);
+  await stack.ctx.db`
+    insert into change_sets (id, base_id, state, decided_at, holder, held_until)
+    select 'chs_' || n, ${at.base.id}, 'running', now(), 'nobody', now() + interval '1 hour' from generate_series(1, 100) as n`;
+  await sql`insert into write.tasks (name) values ('One')`;
+  const [{ now } = { now: new Date() }] = await admin<{ now: Date }[]>`select clock_timestamp() as now`;
+  const isRead = () => admin`
+    select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+      and query like '%outbox%taken%' and query_start > ${now}`;
+  await until(async () => (await isRead()).length > 0, { what: "the outbox has been read" });
+  expect(await admin`select state from write_own.outbox`).toEqual([{ state: "queued" }]);
+  await stack.ctx.db`delete from change_sets where holder = 'nobody'`;
+  expect((await results(sql)).map(({ state }) => state)).toEqual(["applied"]);
+  expect(names(at)).toEqual(["One"]);
+});
+
 test("turning the setting off answers what waits as not applied; a transaction that is older than a day is, too", async () => {
   const at = await queuedTasks();
   const sql = await at.writer();
