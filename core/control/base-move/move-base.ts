@@ -10,7 +10,7 @@
 
 import { wait } from "../../async";
 import type { Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, isBasetideError } from "../../errors";
 import { type RateLimiter, syncShare } from "../../limiter";
 import {
   claimEpoch,
@@ -18,6 +18,7 @@ import {
   copyOutbox,
   openReplica,
   type Replica,
+  type ReplicaTarget,
   removeWrites,
   takeReadVersion,
 } from "../../replica";
@@ -55,6 +56,8 @@ import {
 import { copyWrites, type LoadSigner, type WrittenElsewhere, writtenElsewhere } from "./copy-writes";
 
 const COPY_PAUSE_MS = 250;
+/** Attempts to drop the views that are written to: each waits for transactions, too. */
+const MOST_TRIES = 100;
 
 export interface MoveContext extends Context {
   limiter: RateLimiter;
@@ -119,7 +122,7 @@ async function moveLocked(
     const isQueued = base.settings.sqlWrites && base.settings.sqlWritesQueued;
     if (isQueued) {
       // What is committed from now on could be in neither database.
-      await removeWrites(oldPlace);
+      await closeWrites(oldPlace, options.signal);
       releases.defer(() => (isMoved ? undefined : allowWritesAgain(ctx, base, from)));
       await copyOutbox(oldPlace, newPlace);
     }
@@ -137,6 +140,19 @@ async function moveLocked(
   }
   ctx.log.info({ baseId, cluster: clusterName }, "base moved");
   return getBase(ctx.db, baseId);
+}
+
+/** @throws BasetideError `replica_busy` if customers' transactions hold the views for too long, `sync_stopped` */
+async function closeWrites(target: ReplicaTarget, signal: AbortSignal): Promise<void> {
+  for (let tries = 1; tries < MOST_TRIES; tries++) {
+    try {
+      return await removeWrites(target);
+    } catch (error) {
+      if (!isBasetideError(error, "replica_busy")) throw error;
+      await wait(COPY_PAUSE_MS, signal);
+    }
+  }
+  await removeWrites(target);
 }
 
 /** Never fails: the base's owner can turn the setting off and on. */
