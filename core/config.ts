@@ -149,7 +149,7 @@ export const configVariables = {
     check: port.optional(),
     shown: "unset: off",
     meaning:
-      "port of the proxy's endpoint for [SQL writes](sql-writes.md), which the replicas' servers connect to",
+      "port of the proxy's endpoint for [SQL writes](sql-writes.md), which the replicas' servers connect to; [queued](sql-writes.md#where-the-server-cannot-connect-back) ones need none",
   },
   WRITE_HOST: {
     check: z

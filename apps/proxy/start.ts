@@ -11,6 +11,7 @@ import { type ProxyApp, proxyApp } from "./app";
 import { startChangeSets } from "./change-sets/runner";
 import { startConnect } from "./connect";
 import { ownAnswer } from "./own-answers";
+import { startOutboxes } from "./sql-writes/outboxes";
 import { startSqlWrites } from "./sql-writes/start";
 
 /** Clients may send URLs of 16,000 characters after our own address, plus headers. */
@@ -72,10 +73,12 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
   releases.defer(async () => connect?.stop());
   const changeSets = startChangeSets(ctx, proxy.app.fetch);
   releases.defer(() => changeSets.stop());
-  const sqlWrites = await startSqlWrites(ctx, proxy.app.fetch);
-  releases.defer(async () => sqlWrites?.stop());
   const reports = startReports(ctx.db, "proxy");
   releases.defer(() => reports.stop());
+  const outboxes = startOutboxes(ctx, proxy.app.fetch, reports.id);
+  releases.defer(() => outboxes.stop());
+  const sqlWrites = await startSqlWrites(ctx, proxy.app.fetch);
+  releases.defer(async () => sqlWrites?.stop());
   const whileRunning = releases.move();
   return {
     port: listener.port,

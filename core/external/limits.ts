@@ -13,7 +13,7 @@ export const JSON_BYTES = 1024 * 1024;
 export const OTHER_BYTES = 256 * 1024;
 /** Nested brackets: deep nesting takes longest to parse, a second for 1.5 MB on a busy machine. */
 export const JSON_DEPTH = 100;
-/** Notices and parameters up to a ReadyForQuery; notices are not used, so the gateway drops them. */
+/** Notices, notifications and parameters up to a ReadyForQuery; notices are not used, so the gateway drops them. */
 export const ASIDE_BYTES = 8 * 1024 * 1024;
 /** Bytes of results and unfinished messages of all connections together; above, the largest connection is closed. */
 export const HELD_BYTES = 128 * 1024 * 1024;

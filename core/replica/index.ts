@@ -64,6 +64,13 @@ export {
   type ReplicaViews,
   trimHistory,
 } from "./optional-features";
+export {
+  copyOutbox,
+  listQueuedWrites,
+  type Outbox,
+  openOutbox,
+  type QueuedTransaction,
+} from "./outbox";
 export { endPauses, pauseRole } from "./paused-roles";
 export {
   type Catalog,

@@ -9,11 +9,12 @@ import { type BudgetedPool, ConnectionBudget, type ConnectionLimit } from "./con
 
 /**
  * `sync`: reading and writing the rows of bases, for all workers together. `writes`: showing proxied writes. `admin`:
- * creating, checking and changing databases and roles. `watchdog`: separate from `admin`, because what it ends may be
+ * creating, checking and changing databases and roles. `outbox`: hearing of queued SQL writes, which keeps a connection for
+ * each base; with more of them, bases take turns. `watchdog`: separate from `admin`, because what it ends may be
  * what blocks an admin's statement. `console`: people who read their rows in the console, with their own roles.
  * `query`: SQL that customers write there.
  */
-export type ServerUse = "sync" | "writes" | "admin" | "watchdog" | "console" | "query";
+export type ServerUse = "sync" | "writes" | "outbox" | "admin" | "watchdog" | "console" | "query";
 
 /** How long a check waits for a free connection: after that, the result is that there is none, ms. */
 const CHECK_PATIENCE_MS = 8000;
@@ -28,6 +29,7 @@ export const READER_CONNECTIONS = 6;
 const LIMITS: Record<ServerUse, ConnectionLimit> = {
   sync: { share: 0.3 },
   writes: { share: 0.1 },
+  outbox: { share: 0.1 },
   admin: { connections: 8 },
   watchdog: { connections: 1 },
   console: { connections: READER_CONNECTIONS },
@@ -37,6 +39,7 @@ const LIMITS: Record<ServerUse, ConnectionLimit> = {
 const EXTERNAL_LIMITS: Record<ServerUse, ConnectionLimit> = {
   sync: { share: 0.1 },
   writes: { share: 0.05 },
+  outbox: { share: 0.05 },
   admin: { connections: 2 },
   watchdog: { connections: 1 },
   console: { connections: 2 },
@@ -84,7 +87,8 @@ export function serverPool<T extends Record<string, PostgresType> = Record<never
   let refusedSince: number | undefined;
   const own = {
     // The driver does not tell which connection it was.
-    onclose() {
+    onclose(id: number) {
+      options.onclose?.(id);
       budget.forget(pool);
       for (const socket of sockets) if (isClosed(socket)) sockets.delete(socket);
       if (opened === sockets.size) return budget.giveUnopened();

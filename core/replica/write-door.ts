@@ -54,16 +54,17 @@ export function dblinkSetup(role: string): string {
  * Installs SQL writes, or updates them, and creates the views. Idempotent.
  *
  * @param target `role` is the database's own role, or absent if the customer hosts it
+ * @param endpoint `queued`: writes go to the outbox, and nothing connects to an endpoint
  * @throws BasetideError `conflict` if the server lacks something, or cannot reach the endpoint: the message has the remedy
  */
 export async function installWrites(
   target: ReplicaTarget & { role?: string | undefined },
-  endpoint: WriteEndpoint,
+  endpoint: WriteEndpoint | "queued",
 ): Promise<void> {
   await withAdmin(target.url, async (sql) => {
-    await ensureDblink(sql);
+    if (endpoint !== "queued") await ensureDblink(sql);
     await onReplica(() => sql.begin((tx) => installDoor(tx, target, endpoint)));
-    await checkReached(sql, target.schema, endpoint);
+    if (endpoint !== "queued") await checkReached(sql, target.schema, endpoint);
     await applyWriteViews(sql, target.schema, true);
   });
 }
@@ -137,7 +138,7 @@ async function ensureDblink(sql: Sql): Promise<void> {
 async function installDoor(
   tx: TransactionSql,
   { schema: shown, role }: { schema: string; role?: string | undefined },
-  { host, port, user, secret, isTls }: WriteEndpoint,
+  endpoint: WriteEndpoint | "queued",
 ): Promise<void> {
   const { write, own } = writeSchemasOf(shown);
   const [me] = await tx<{ name: string; has_options: boolean; database: string }[]>`
@@ -149,18 +150,20 @@ async function installDoor(
   await tx.unsafe(`set local search_path = ${SAFE_SEARCH_PATH}`);
   await tx`select pg_advisory_xact_lock(hashtextextended('basetide install', 0))`;
   const [found] = await tx`select from pg_roles where rolname = ${owner}`;
+  const isQueued = endpoint === "queued";
+  const usingDblink: [what: string, statements: string] = [
+    "it may not let that role use dblink",
+    `grant usage on schema ${DBLINK} to ${name};
+     ${DBLINK_FUNCTIONS.map((one) => `grant execute on function ${DBLINK}.${one} to ${name};`).join("\n")}
+     revoke all on all functions in schema ${DBLINK} from public`,
+  ];
   const steps: [what: string, statements: string][] = [
     [
       "it may not create a role, which owns what the triggers run",
       `${found ? "" : `create role ${name} nologin;`}
        grant ${name} to ${us} ${me!.has_options ? "with inherit true, set true" : ""}`,
     ],
-    [
-      "it may not let that role use dblink",
-      `grant usage on schema ${DBLINK} to ${name};
-       ${DBLINK_FUNCTIONS.map((one) => `grant execute on function ${DBLINK}.${one} to ${name};`).join("\n")}
-       revoke all on all functions in schema ${DBLINK} from public`,
-    ],
+    ...(isQueued ? [] : [usingDblink]),
     [
       "it may not create schemas",
       `create schema if not exists ${write};
@@ -182,12 +185,16 @@ async function installDoor(
   for (const [what, statements] of steps) {
     await tx
       .savepoint((inner) => inner.unsafe(statements))
-      .catch((error: unknown) => refuse(error, what, `${dblinkSetup(me!.name)}\n${statements}`));
+      .catch((error: unknown) =>
+        refuse(error, what, isQueued ? statements : `${dblinkSetup(me!.name)}\n${statements}`),
+      );
   }
   const writeName = write.slice(1, -1);
   const text = door
     .replaceAll("{{owner_text}}", literal(owner))
     .replaceAll("{{owner}}", owner)
+    .replaceAll("{{admin}}", us)
+    .replaceAll("{{is_queued}}", String(isQueued))
     .replaceAll("{{own}}", own)
     .replaceAll("{{write_text}}", literal(writeName))
     .replaceAll("{{write}}", write)
@@ -195,7 +202,14 @@ async function installDoor(
     .replaceAll("{{writable_types}}", literal(`{${[...WRITABLE_TYPES].join(",")}}`));
   await tx.unsafe(`set local role ${name}`);
   await tx.unsafe(text);
-  const connection = [
+  await tx.unsafe(`delete from ${own}.endpoint`);
+  if (!isQueued)
+    await tx`insert into ${tx.unsafe(own)}.endpoint (connection) values (${connectionTo(endpoint)})`;
+  await tx.unsafe("reset role");
+}
+
+function connectionTo({ host, port, user, secret, isTls }: WriteEndpoint): string {
+  return [
     `host=${host}`,
     `port=${port}`,
     `user=${user}`,
@@ -204,9 +218,6 @@ async function installDoor(
     `sslmode=${isTls ? "require" : "disable"}`,
     "connect_timeout=5 keepalives_idle=10 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=30000",
   ].join(" ");
-  await tx.unsafe(`delete from ${own}.endpoint`);
-  await tx`insert into ${tx.unsafe(own)}.endpoint (connection) values (${connection})`;
-  await tx.unsafe("reset role");
 }
 
 /** @throws BasetideError `conflict` */

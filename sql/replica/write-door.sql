@@ -5,6 +5,8 @@
 -- which makes them in Airtable and shows the records in the tables; the answer, or an error, is the transaction's. In the
 -- mode at_once, each row is sent by its statement.
 --
+-- If writes are queued, nothing connects to the endpoint: the intents are committed to the outbox, which a proxy reads.
+--
 -- The functions run with the rights of their owner, because clients may neither connect to other servers nor read
 -- intents.
 
@@ -40,6 +42,38 @@ create unlogged table if not exists {{own}}.intents (
   constraint intents_pkey primary key (pid, nth)
 );
 
+-- Transactions whose writes are queued, for the proxy that has them made. Once they have results, they are kept for the
+-- log, without the values.
+create table if not exists {{own}}.outbox (
+  -- Drawn at COMMIT: of two transactions, the one that was committed before the other began to commit has the lower one.
+  nth bigint generated always as identity,
+  -- The id of the change set that it becomes: a transaction that is read twice becomes one.
+  set_id text not null,
+  at timestamptz not null default clock_timestamp(),
+  role name not null,
+  application_name text not null,
+  note text not null,
+  typecast boolean not null,
+  -- Of the written fields, by id.
+  types jsonb not null,
+  operations jsonb not null,
+  rows integer not null,
+  bytes integer not null,
+  state text not null default 'queued',
+  -- Of each operation, in their order: {"state", "record", "error"}.
+  results jsonb,
+  constraint outbox_pkey primary key (nth),
+  constraint outbox_set_key unique (set_id),
+  constraint outbox_state_check check (state in ('queued', 'taken', 'ended'))
+);
+create index if not exists outbox_open_idx on {{own}}.outbox (nth) where state <> 'ended';
+grant select, insert, update, delete on {{own}}.outbox to {{admin}};
+
+-- is_queued(): writes go to the outbox.
+create or replace function {{own}}.is_queued() returns boolean language sql immutable as $is_queued$
+  select {{is_queued}}
+$is_queued$;
+
 create or replace function {{own}}.owner() returns name language sql immutable as $owner$
   select {{owner_text}}::name
 $owner$;
@@ -70,6 +104,9 @@ declare
 begin
   if v_mode not in ('at_commit', 'at_once') then
     raise exception 'basetide.writes must be at_commit or at_once, not "%"', v_mode using errcode = '22023';
+  elsif v_mode = 'at_once' and {{own}}.is_queued() then
+    raise exception 'writes to this base are queued: nothing can be written at once' using errcode = '0A000',
+      hint = 'Set basetide.writes to at_commit, and read the results in the view "log" of this schema.';
   end if;
   return v_mode;
 end $mode$;
@@ -166,7 +203,7 @@ begin
     raise exception 'a transaction writes at most 10,000 rows' using errcode = '54000',
       hint = 'Write the rest in another transaction.';
   elsif v_timeout > interval '0' and make_interval(secs => v_nth / 50.0) > v_timeout
-    and not {{own}}.is_on('basetide.is_submitted') then
+    and not {{own}}.is_queued() and not {{own}}.is_on('basetide.is_submitted') then
     raise exception 'Airtable takes about % s for % rows, which is more than statement_timeout', v_nth / 50, v_nth
       using errcode = '54000', hint = format('Write fewer rows in a transaction, raise statement_timeout, or call %I.submit() first.', {{write_text}});
   end if;
@@ -214,11 +251,50 @@ begin
   with sent as (delete from {{own}}.intents as i where i.pid = pg_backend_pid() returning i.nth, i.intent)
   select jsonb_agg(s.intent order by s.nth) filter (where not s.intent ? 'submit'), max(s.intent ->> 'submit')
   into v_intents, v_submitted from sent as s;
-  if v_intents is not null then
+  if v_intents is null then
+    return null;
+  elsif {{own}}.is_queued() then
+    perform {{own}}.enqueue(v_intents, coalesce(v_submitted, {{own}}.new_set_id()));
+  else
     perform {{own}}.send(v_intents, v_submitted);
   end if;
   return null;
 end $send_intents$;
+
+-- enqueue(intents, id of a set): commits them to the outbox, and wakes the proxy.
+create or replace function {{own}}.enqueue(p_intents jsonb, p_set text) returns void language plpgsql as $enqueue$
+declare
+  v_bytes integer := octet_length(p_intents::text);
+  v_most_bytes constant integer := 30000000;
+  v_waiting record;
+begin
+  if v_bytes > v_most_bytes then
+    raise exception 'a transaction writes at most 30 MB' using errcode = '54000',
+      hint = 'Write the rest in another transaction.';
+  elsif exists (select from jsonb_array_elements(p_intents) as i (intent) where octet_length(i.intent::text) > 4000000) then
+    raise exception 'a row has at most 4 MB' using errcode = '54000';
+  end if;
+  select coalesce(sum(o.rows), 0) as rows, coalesce(sum(o.bytes), 0) as bytes into v_waiting
+  from {{own}}.outbox as o where o.state = 'queued';
+  if v_waiting.rows >= 10000 or v_waiting.bytes >= v_most_bytes then
+    raise exception '% rows wait already for Basetide: nothing was written', v_waiting.rows using errcode = '53400',
+      hint = 'Repeat the transaction when fewer wait.';
+  end if;
+  insert into {{own}}.outbox (set_id, role, application_name, note, typecast, types, operations, rows, bytes)
+  values (p_set, session_user, current_setting('application_name'),
+    left(coalesce({{own}}.setting('basetide.note'), ''), 1000), {{own}}.is_on('basetide.typecast'),
+    coalesce({{own}}.types_of(p_intents), '{}'), p_intents, jsonb_array_length(p_intents), v_bytes);
+  notify basetide_outbox;
+  raise notice 'basetide-sql: queued' using
+    detail = format('The change set %s is committed here, and not yet in Airtable, which gets it in the background.', p_set),
+    hint = format('%I.log shows what became of it.', {{write_text}});
+end $enqueue$;
+
+-- types_of(intents): the types of the fields of their tables, by id.
+create or replace function {{own}}.types_of(p_intents jsonb) returns jsonb language sql stable as $types_of$
+  select jsonb_object_agg(f.field_id, f.type) from {{own}}.fields as f
+  where f.is_writable and f.table_id in (select o ->> 'table' from jsonb_array_elements(p_intents) as o)
+$types_of$;
 
 do $trigger$
 begin
@@ -244,9 +320,7 @@ declare
   v_request jsonb := jsonb_build_object(
     'kind', 'write', 'submitted', p_submitted, 'user', session_user, 'application', current_setting('application_name'),
     'note', {{own}}.setting('basetide.note'), 'typecast', {{own}}.is_on('basetide.typecast'),
-    'operations', p_intents,
-    'types', (select jsonb_object_agg(f.field_id, f.type) from {{own}}.fields as f
-      where f.is_writable and f.table_id in (select o ->> 'table' from jsonb_array_elements(p_intents) as o)));
+    'operations', p_intents, 'types', {{own}}.types_of(p_intents));
   v_answer jsonb;
   v_table text;
   v_column text;
@@ -344,14 +418,28 @@ end $answer_of$;
 create or replace function {{own}}.log_rows() returns table (
   "set" text, "at" timestamptz, "user" text, application_name text, "table" text, record text, operation text,
   state text, error text
-) language sql security definer set search_path = pg_catalog, pg_temp as $log_rows$
-  select r.set, r.at, r.user, r.application_name, coalesce({{own}}.view_of(r.table), r.table), r.record, r.operation,
-    r.state, r.error
-  from jsonb_to_recordset(
-      {{own}}.ask(jsonb_build_object('kind', 'log', 'user', session_user)) -> 'rows')
-    as r ("set" text, "at" timestamptz, "user" text, application_name text, "table" text, record text, operation text,
-      state text, error text)
-$log_rows$;
+) language plpgsql security definer set search_path = pg_catalog, pg_temp as $log_rows$
+#variable_conflict use_column
+begin
+  if {{own}}.is_queued() then
+    return query
+    select o.set_id, o.at, o.role::text, o.application_name, coalesce({{own}}.view_of(i.intent ->> 'table')::text, i.intent ->> 'table'),
+      coalesce(r.result ->> 'record', i.intent ->> 'record'), i.intent ->> 'operation',
+      coalesce(r.result ->> 'state', 'queued'), coalesce(r.result ->> 'error', '')
+    from (select * from {{own}}.outbox as q where q.role = session_user order by q.nth desc limit 1000) as o
+      cross join jsonb_array_elements(o.operations) with ordinality as i (intent, nth)
+      cross join lateral (select o.results -> (i.nth::integer - 1)) as r (result)
+    order by o.nth desc, i.nth limit 1000;
+  else
+    return query
+    select r.set, r.at, r.user, r.application_name, coalesce({{own}}.view_of(r.table)::text, r.table), r.record, r.operation,
+      r.state, r.error
+    from jsonb_to_recordset(
+        {{own}}.ask(jsonb_build_object('kind', 'log', 'user', session_user)) -> 'rows')
+      as r ("set" text, "at" timestamptz, "user" text, application_name text, "table" text, record text, operation text,
+        state text, error text);
+  end if;
+end $log_rows$;
 
 create or replace view {{write}}.log as select * from {{own}}.log_rows();
 comment on view {{write}}.log is 'What became of the latest writes of this role, the newest first.';
@@ -428,22 +516,29 @@ begin
   end if;
 end $attach$;
 
+-- new_set_id(): an id of a change set.
+create or replace function {{own}}.new_set_id() returns text language plpgsql as $new_set_id$
+declare
+  v_random bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
+begin
+  -- Two bytes of a UUID are not random.
+  return (
+    select 'chs_' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', 1 + (get_byte(v_random, n) & 31), 1), '')
+    from (select n from generate_series(0, 31) as n where n % 16 not in (6, 8) limit 20) as r);
+end $new_set_id$;
+
 -- submit(): at COMMIT, the writes of this transaction become a change set, which is carried out in the background.
 -- Returns its id.
 create or replace function {{write}}.submit() returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $submit$
 declare
-  v_random bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
   v_id text := (
     select i.intent ->> 'submit' from {{own}}.intents as i where i.pid = pg_backend_pid() and i.intent ? 'submit');
 begin
   if v_id is not null then
     return v_id;
   end if;
-  -- Two bytes of a UUID are not random.
-  select 'chs_' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', 1 + (get_byte(v_random, n) & 31), 1), '')
-  into v_id from (
-    select n from generate_series(0, 31) as n where n % 16 not in (6, 8) limit 20) as r;
+  v_id := {{own}}.new_set_id();
   perform {{own}}.intend(jsonb_build_object('submit', v_id));
   -- No statement will wait for the writes.
   perform set_config('basetide.is_submitted', 'on', true);

@@ -39,7 +39,7 @@ export interface Replicated {
   base: Base;
   /** The customer's connection. */
   reader: postgres.Sql;
-  /** The owner's URL. */
+  /** The owner's URL; of a customer's server, as the customer gave it. */
   ownerUrl: string;
   rows(table: string): Promise<Record<string, unknown>[]>;
   /** Runs syncs until one that began after this call has completed. */
@@ -58,8 +58,10 @@ export interface ProxyStack extends AsyncDisposable {
   controlFaultProxy: CuttableProxy;
   /**
    * Connects a base of the sandbox, without live mode, for an account of its own; with the sandbox's key unless given.
+   *
+   * @param own URL of a database that the customer hosts
    */
-  connect(sourceBaseId: string, apiKey?: string): Promise<Replicated>;
+  connect(sourceBaseId: string, apiKey?: string, own?: string): Promise<Replicated>;
   /** Marks a base as connected without creating a replica, for requests that do not need one. */
   connectUnchecked(sourceBaseId: string): Promise<void>;
   /** Runs `work` as the owner of a replica. */
@@ -111,21 +113,25 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
   releases.defer(() => proxy.stop());
   let accounts = 0;
 
-  async function connect(sourceBaseId: string, apiKey = sandbox.key): Promise<Replicated> {
+  async function connect(sourceBaseId: string, apiKey = sandbox.key, own?: string): Promise<Replicated> {
     const account = await testAccount(ctx.db, { email: `a${++accounts}@example.com` });
     const base = await createBase(managed, account.id, {
       platform: "airtable",
       apiKey,
       sourceBaseId,
       settings: { turbo: true, live: false },
+      ...(own === undefined ? {} : { destination: { kind: "external", url: own } }),
     });
-    const { url } = await databaseCredentials(ctx, await getDatabase(ctx.db, base.database.id));
+    const { url } =
+      own === undefined
+        ? await databaseCredentials(ctx, await getDatabase(ctx.db, base.database.id))
+        : { url: own };
     const reader = releases.use(readerOf(url));
     const caches: BaseCaches = new Map();
     return {
       base,
       reader,
-      ownerUrl: hostedUrl((await replicaTarget(ctx, base)).url),
+      ownerUrl: own ?? hostedUrl((await replicaTarget(ctx, base)).url),
       rows: async (table) => (await dumpTable(reader, table)) as Record<string, unknown>[],
       async sync() {
         const from = Date.now();

@@ -23,13 +23,22 @@ export async function writeStack(env: Record<string, string> = {}): Promise<Prox
 
 const ACTOR = { kind: "user", id: "usr_test", name: "test@example.com" } as const;
 
-/** A base with records `Task 0` …, synced, whose SQL writes are on. */
-export async function writableTasks(stack: ProxyStack, count = 3) {
+/**
+ * A base with records `Task 0` …, synced, whose SQL writes are on.
+ *
+ * @param options.isQueued they are queued
+ * @param options.own URL of a database that the customer hosts
+ */
+export async function writableTasks(
+  stack: ProxyStack,
+  count = 3,
+  { isQueued = false, own }: { isQueued?: boolean; own?: string } = {},
+) {
   const { control } = stack.sandbox;
   const sourceBaseId = createTasksBase(control, count);
-  const replicated = await stack.connect(sourceBaseId);
+  const replicated = await stack.connect(sourceBaseId, undefined, own);
   await replicated.sync();
-  await updateSettings(stack.managed, replicated.base, { sqlWrites: true });
+  await updateSettings(stack.managed, replicated.base, { sqlWrites: true, sqlWritesQueued: isQueued });
   const base = await getBase(stack.ctx.db, replicated.base.id);
   const ctx = { ...stack.ctx, actor: ACTOR };
   const inSource = (tableName?: string) =>

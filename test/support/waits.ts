@@ -300,6 +300,15 @@ export const waits: Wait[] = [
     at: "apps/proxy/change-sets/runner.ts startChangeSets.loop",
     ...process("log; the change set stays `approved`"),
   },
+  {
+    at: "apps/proxy/sql-writes/outboxes.ts startOutboxes.loop",
+    ...process("log; rows stay `queued` in `write.log` and `GET …/writes`"),
+  },
+  {
+    at: "apps/proxy/sql-writes/outboxes.ts followOutbox",
+    end: "the process stops, or another proxy reads the outbox, or it is no longer used",
+    report: "log; rows stay `queued` in `write.log` and `GET …/writes`",
+  },
   { at: "core/proxy/repair-loop.ts startRepairLoop.run", ...process("metric of repairs; indicator") },
   {
     at: "core/proxy/repair-loop.ts startRepairLoop.repairAll",

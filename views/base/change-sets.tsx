@@ -6,6 +6,7 @@ import type {
   ChangeSetState,
   Decision,
   ItemState,
+  ListedWrite,
 } from "../../core/control/change-sets";
 import { Badge, Button, ButtonLink, Card, Empty, ErrorNote, Form, type Tone } from "../components";
 import { Ago } from "../components/ago";
@@ -26,7 +27,8 @@ const setWords: Record<ChangeSetState, [word: string, tone: Tone]> = {
   expired: ["Expired", "neutral"],
 };
 
-const itemWords: Record<ItemState, [word: string, tone: Tone]> = {
+const itemWords: Record<ListedWrite["state"], [word: string, tone: Tone]> = {
+  queued: ["Queued", "neutral"],
   waiting: ["Waits", "neutral"],
   sent: ["Sent", "neutral"],
   applied: ["Applied", "green"],
@@ -187,7 +189,7 @@ function Operations({ base, items }: Pick<OneProps, "base" | "items">) {
 }
 
 /** What became of an operation. */
-export function ItemResult({ state, error, errorType }: Pick<ChangeItem, "state" | "error" | "errorType">) {
+export function ItemResult({ state, error, errorType }: Pick<ListedWrite, "state" | "error" | "errorType">) {
   const [word, tone] = itemWords[state];
   return (
     <>

@@ -67,7 +67,7 @@ export function SqlUsers({ base, users, databaseName, now, name, writes, error, 
               label="Tables that it may write"
               name="writes"
               value={writes}
-              hint="Names in SQL, separated by commas, such as “tasks, people”. Airtable gets what it writes at the end of a transaction."
+              hint={`Names in SQL, separated by commas, such as “tasks, people”. Airtable gets what it writes ${base.settings.sqlWritesQueued ? "after" : "at"} the end of a transaction.`}
               maxLength={5000}
               autocomplete="off"
             />

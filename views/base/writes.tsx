@@ -1,6 +1,6 @@
 /** The rows that SQL users have written, with what became of them. */
 import type { Base } from "../../core/control/bases";
-import type { SqlWrite } from "../../core/control/change-sets";
+import type { ListedWrite } from "../../core/control/change-sets";
 import { Card, Empty } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
@@ -8,7 +8,9 @@ import { changesPath, ItemResult, operationWords } from "./change-sets";
 
 interface WritesProps {
   base: Base;
-  writes: SqlWrite[];
+  writes: ListedWrite[];
+  /** Why the rows that wait in the database are not among them. */
+  unread: string | undefined;
   /** Names of SQL users, by role. */
   users: ReadonlyMap<string, string>;
   /** Names in SQL, by the source's id of the table. */
@@ -16,13 +18,20 @@ interface WritesProps {
   now: Date;
 }
 
-export function WritesPage({ base, writes, users, tables, now }: WritesProps) {
+export function WritesPage({ base, writes, unread, users, tables, now }: WritesProps) {
+  const { sqlWrites, sqlWritesQueued } = base.settings;
   return (
     <Card id="writes" title="Writes with SQL">
       <p class="muted">
         What SQL users have written to Airtable, those without a result first.{" "}
         <a href="/docs/sql-writes">How to write</a>
       </p>
+      {sqlWrites && sqlWritesQueued ? (
+        <p class="muted">
+          Writes are queued: a transaction is committed before Airtable has it.
+          {unread === undefined ? null : ` Those that wait in the database could not be read: ${unread}`}
+        </p>
+      ) : null}
       {writes.length === 0 ? (
         <Empty title={base.settings.sqlWrites ? "No writes yet" : "Writes with SQL are off"}>
           {base.settings.sqlWrites ? (
@@ -49,9 +58,13 @@ export function WritesPage({ base, writes, users, tables, now }: WritesProps) {
           {writes.map((one) => (
             <tr key={`${one.set} ${one.position}`}>
               <th scope="row" class="nowrap">
-                <a href={`${changesPath(base)}/${one.set}`}>
+                {one.state === "queued" ? (
                   <Ago at={one.at} now={now} />
-                </a>
+                ) : (
+                  <a href={`${changesPath(base)}/${one.set}`}>
+                    <Ago at={one.at} now={now} />
+                  </a>
+                )}
               </th>
               <td class="wrap">{users.get(one.role) ?? one.role}</td>
               <td>{operationWords[one.operation]}</td>

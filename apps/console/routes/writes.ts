@@ -1,7 +1,7 @@
 /** API route for what SQL users have written. */
 import { Elysia, t } from "elysia";
 import { getBase, type ManagementContext } from "../../../core/control/bases";
-import { listWrites } from "../../../core/control/change-sets";
+import { listAllWrites, listWrites } from "../../../core/control/change-sets";
 import { listSqlUsers } from "../../../core/control/placement";
 import { bearerAuth } from "../bearer-auth";
 import { idParams } from "../schemas";
@@ -17,7 +17,10 @@ export function writeRoutes(ctx: ManagementContext) {
       const base = await getBase(db, params.id, account.id);
       const users = await listSqlUsers(db, base.database.id);
       const nameOf = new Map(users.map(({ role, name }) => [role, name]));
-      const writes = await listWrites(ctx, base.id, { isUnknown: query.unknown === true, limit: LISTED });
+      const { writes, unread } = query.unknown
+        ? { writes: await listWrites(ctx, base.id, { isUnknown: true, limit: LISTED }) }
+        : await listAllWrites(ctx, base, LISTED);
+      if (unread) throw unread;
       return writes.map((one) => ({
         set: one.set,
         at: one.at.toISOString(),

@@ -10,7 +10,7 @@ export const sqlUserParams = t.Object({
 
 const mode = t.UnionEnum(["at_commit", "at_once"], {
   description:
-    "When Airtable gets what it writes: at the end of the transaction, or by each statement, which a rollback does not undo",
+    "When Airtable gets what it writes: at the end of the transaction, or by each statement, which a rollback does not undo. With the base's setting `sql_writes_queued`, after the end of the transaction; `at_once` is a conflict",
 });
 
 export const sqlUser = named(

@@ -15,9 +15,9 @@ export const writes = t.Array(
       table: t.String({ description: "Airtable's id" }),
       record: nullable(t.String({ description: "Null for a record that was not created" })),
       operation: t.UnionEnum(operationKinds),
-      state: t.UnionEnum(itemStates, {
+      state: t.UnionEnum(["queued", ...itemStates], {
         description:
-          "`sent`: whether Airtable has made it is being found out. `unknown`: it cannot be found out",
+          "`queued`: committed in the database, and not taken from there yet. `sent`: whether Airtable has made it is being found out. `unknown`: it cannot be found out",
       }),
       error_type: t.String({ description: "Airtable's" }),
       error: t.String(),

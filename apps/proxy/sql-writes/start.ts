@@ -6,15 +6,14 @@ import { writeSecretOf } from "../../../core/control/bases";
 import { listWrites } from "../../../core/control/change-sets";
 import { BaseCalls } from "../change-sets/base-calls";
 import { carryOutWrites } from "./carry-out-awaited";
-import { cellsOf, UnfitValue } from "./cells";
+import { UnfitValue } from "./cells";
 import { type EndpointAnswer, openWriteEndpoint, type WriteEndpointServer } from "./endpoint";
+import { convertOperation, MOST_SESSION_TEXT, writtenOperations } from "./operations";
 import type { SqlError } from "./sqlstates";
 
 /** Rows of `write.log`. */
 const MOST_LOGGED = 1000;
-const MOST_TEXT = 1000;
 
-const cells = z.record(z.string(), z.unknown());
 const request = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("hello") }),
   z.object({ kind: z.literal("log"), user: z.string() }),
@@ -27,20 +26,7 @@ const request = z.discriminatedUnion("kind", [
     submitted: z.string().nullable().default(null),
     typecast: z.boolean(),
     types: z.record(z.string(), z.string()).nullable(),
-    operations: z
-      .array(
-        z.object({
-          operation: z.enum(["create", "update", "delete"]),
-          table: z.string(),
-          record: z.string().optional(),
-          fields: cells.optional(),
-          before: cells.optional(),
-          expected: cells.optional(),
-          filenames: z.record(z.string(), z.string().nullable()).optional(),
-        }),
-      )
-      .min(1)
-      .max(10_000),
+    operations: writtenOperations,
   }),
 ]);
 type WriteRequest = Extract<z.infer<typeof request>, { kind: "write" }>;
@@ -97,22 +83,13 @@ async function write(
   gone: AbortSignal,
 ): Promise<EndpointAnswer> {
   const converted = [];
-  for (const { operation, table, record, fields, before, expected, filenames } of operations) {
+  for (const written of operations) {
     try {
-      const of = (values: typeof fields, had?: typeof fields) =>
-        values && cellsOf(values, types ?? {}, { had, filenames });
-      converted.push({
-        operation,
-        table,
-        record,
-        fields: of(fields, before),
-        before: of(before),
-        expected: of(expected),
-      });
+      converted.push(convertOperation(written, types ?? {}));
     } catch (error) {
       if (!(error instanceof UnfitValue)) throw error;
       const { fieldId: field, message, sqlState: sqlstate } = error;
-      return { answer: { sqlstate, message, table, field } satisfies SqlError };
+      return { answer: { sqlstate, message, table: written.table, field } satisfies SqlError };
     }
   }
   let rest: Promise<void> | undefined;
@@ -129,8 +106,8 @@ async function write(
     {
       baseId,
       sqlRole: asked.user,
-      applicationName: asked.application.slice(0, MOST_TEXT),
-      note: (asked.note ?? "").slice(0, MOST_TEXT),
+      applicationName: asked.application.slice(0, MOST_SESSION_TEXT),
+      note: (asked.note ?? "").slice(0, MOST_SESSION_TEXT),
       typecast: asked.typecast,
       submitted: asked.submitted ?? undefined,
       operations: converted,

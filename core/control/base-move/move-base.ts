@@ -10,9 +10,18 @@
 
 import { wait } from "../../async";
 import type { Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, isBasetideError } from "../../errors";
 import { type RateLimiter, syncShare } from "../../limiter";
-import { claimEpoch, copyNames, openReplica, type Replica, takeReadVersion } from "../../replica";
+import {
+  claimEpoch,
+  copyNames,
+  copyOutbox,
+  openReplica,
+  type Replica,
+  type ReplicaTarget,
+  removeWrites,
+  takeReadVersion,
+} from "../../replica";
 import type { Platform } from "../../source";
 import { platformById } from "../../source";
 import type { Reader } from "../../sync/engine";
@@ -47,6 +56,8 @@ import {
 import { copyWrites, type LoadSigner, type WrittenElsewhere, writtenElsewhere } from "./copy-writes";
 
 const COPY_PAUSE_MS = 250;
+/** Attempts to drop the views that are written to: each waits for transactions, too. */
+const MOST_TRIES = 100;
 
 export interface MoveContext extends Context {
   limiter: RateLimiter;
@@ -106,8 +117,15 @@ async function moveLocked(
     const loadSigner = () => attachmentSigner(ctx, baseId);
     await copyWrites(target, reader, await written.take(), loadSigner);
     await copySqlUsers(ctx, from, to);
-    if (base.settings.sqlWrites)
-      await switchSqlWrites(ctx, base, await replicaTarget(ctx, placed(base, to)), true);
+    const [oldPlace, newPlace] = [await replicaTarget(ctx, base), await replicaTarget(ctx, placed(base, to))];
+    if (base.settings.sqlWrites) await switchSqlWrites(ctx, base, newPlace, base.settings);
+    const isQueued = base.settings.sqlWrites && base.settings.sqlWritesQueued;
+    if (isQueued) {
+      // What is committed from now on could be in neither database.
+      await closeWrites(oldPlace, options.signal);
+      releases.defer(() => (isMoved ? undefined : allowWritesAgain(ctx, base, from)));
+      await copyOutbox(oldPlace, newPlace);
+    }
     await pointAt(ctx, base, from, to);
     isMoved = true;
     await applySqlUserWrites(ctx, to);
@@ -122,6 +140,32 @@ async function moveLocked(
   }
   ctx.log.info({ baseId, cluster: clusterName }, "base moved");
   return getBase(ctx.db, baseId);
+}
+
+/** @throws BasetideError `replica_busy` if customers' transactions hold the views for too long, `sync_stopped` */
+async function closeWrites(target: ReplicaTarget, signal: AbortSignal): Promise<void> {
+  for (let tries = 1; tries < MOST_TRIES; tries++) {
+    try {
+      return await removeWrites(target);
+    } catch (error) {
+      if (!isBasetideError(error, "replica_busy")) throw error;
+      await wait(COPY_PAUSE_MS, signal);
+    }
+  }
+  await removeWrites(target);
+}
+
+/** Never fails: the base's owner can turn the setting off and on. */
+async function allowWritesAgain(ctx: MoveContext, base: Base, from: Database): Promise<void> {
+  try {
+    await switchSqlWrites(ctx, base, await replicaTarget(ctx, base), base.settings);
+    await applySqlUserWrites(ctx, from);
+  } catch (error) {
+    ctx.log.warn(
+      { baseId: base.id, error },
+      "SQL writes could not be turned on again after a move that failed",
+    );
+  }
 }
 
 async function endEarlierMove(ctx: MoveContext, base: Base): Promise<void> {

@@ -32,7 +32,7 @@ import { checkChoice, readSelectableWith } from "./selectable";
 import { settingAssignments, settingColumns, settingDetails, settingValues } from "./setting-values";
 import type { BaseSettings } from "./settings";
 import { findSourceUser } from "./source-user";
-import { switchSqlWrites } from "./sql-writes";
+import { OUTBOX_CHANNEL, switchSqlWrites } from "./sql-writes";
 
 /** How often a base that needs attention is tried again, in case the source was repaired. */
 const ATTENTION_RETRY = "3 minutes";
@@ -223,8 +223,13 @@ export async function updateSettings(
     encryptedKey = ctx.secrets.encrypt(changes.apiKey, apiKeyContext(base.id));
     oldKey = await openApiKey(ctx, base).catch(() => undefined);
   }
-  if (changes.sqlWrites !== undefined)
-    await switchSqlWrites(ctx, base, await replicaTarget(ctx, base), changes.sqlWrites);
+  const writes = {
+    sqlWrites: changes.sqlWrites ?? base.settings.sqlWrites,
+    sqlWritesQueued: changes.sqlWritesQueued ?? base.settings.sqlWritesQueued,
+  };
+  const isOtherQueue = writes.sqlWrites && writes.sqlWritesQueued !== base.settings.sqlWritesQueued;
+  if (changes.sqlWrites !== undefined || isOtherQueue)
+    await switchSqlWrites(ctx, base, await replicaTarget(ctx, base), writes);
   const paused = changes.paused ?? null;
   const ownUrls = changes.ownAttachmentUrls ?? null;
   const hasNewKey = encryptedKey !== null;
@@ -266,6 +271,7 @@ export async function updateSettings(
     if (workspaceId !== base.workspaceId) {
       await tx`select quota_unthrottle(${quotaKeyOf(base)}, ${base.accountId})`;
     }
+    if (changes.sqlWrites !== undefined || isOtherQueue) await tx`select pg_notify(${OUTBOX_CHANNEL}, '')`;
     return row;
   });
   if (changes.sqlWrites) await applySqlUserWrites(ctx, await getDatabase(db, base.database.id));

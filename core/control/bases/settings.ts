@@ -260,6 +260,17 @@ export const settings = {
     docs: "sql-writes.md",
     interrupts: "nothing",
   },
+  sql_writes_queued: {
+    type: "boolean",
+    default: false,
+    section: "proxy",
+    label: "Queued writes with SQL",
+    hint: "Writes with SQL are asynchronous: COMMIT returns before Airtable has them, and errors of Airtable are in the view `write.log` only. For databases whose server cannot connect to Basetide. Takes effect with “Writes with SQL”.",
+    effect:
+      "Makes `sql_writes` asynchronous, for databases whose server cannot connect to Basetide: COMMIT returns before Airtable has the writes, and what becomes of them is in `write.log`.",
+    docs: "sql-writes.md#where-the-server-cannot-connect-back",
+    interrupts: "nothing",
+  },
   paused: {
     type: "boolean",
     default: false,

@@ -47,7 +47,7 @@ export async function createSqlUserOf(
 /**
  * Finds the tables that are asked for.
  *
- * @throws BasetideError `conflict` if the base's setting is off, `invalid_request` for an unknown table
+ * @throws BasetideError `conflict` if the base's setting is off, or does not allow the mode; `invalid_request` for an unknown table
  */
 export async function resolveWrites(
   ctx: WritersContext,
@@ -58,6 +58,11 @@ export async function resolveWrites(
     throw new BasetideError(
       "conflict",
       "SQL writes are off for this base. Turn on its setting `sql_writes` first",
+    );
+  if (base.settings.sqlWritesQueued && mode === "at_once")
+    throw new BasetideError(
+      "conflict",
+      "Writes to this base are queued (`sql_writes_queued`), so nothing can be written at once. Use the mode `at_commit`",
     );
   const replica = openReplica(await replicaTarget(ctx, base));
   try {

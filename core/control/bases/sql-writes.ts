@@ -1,17 +1,23 @@
 /** Turns SQL writes of a base on and off in its replica, and keeps the secret of its triggers. */
 import { randomBytes } from "node:crypto";
 import type { Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, isBasetideError } from "../../errors";
 import { isId } from "../../ids";
 import { installWrites, type ReplicaTarget, removeWrites } from "../../replica";
 import type { Base } from "./base-row";
+import type { BaseSettings } from "./settings";
 
 const SECRET_BYTES = 32;
+/** Sent to proxies when the outboxes that they read may be others. */
+export const OUTBOX_CHANNEL = "basetide_outboxes";
+const QUEUED_INSTEAD =
+  "Where it cannot, turn on `sql_writes_queued`, too: writes are then asynchronous, and need neither dblink nor a connection to Basetide";
 
 type WritesContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 
 /**
- * Installs SQL writes in the base's replica, and checks that its server reaches the endpoint; or removes them.
+ * Installs SQL writes in the base's replica, and checks that its server reaches the endpoint, unless they are queued; or
+ * removes them.
  *
  * @throws BasetideError `conflict` with what is missing and its remedy; `replica_busy`, `replica_unavailable`
  */
@@ -19,14 +25,19 @@ export async function switchSqlWrites(
   ctx: WritesContext,
   base: Base,
   target: ReplicaTarget & { role?: string | undefined },
-  isOn: boolean,
+  { sqlWrites, sqlWritesQueued }: Pick<BaseSettings, "sqlWrites" | "sqlWritesQueued">,
 ): Promise<void> {
-  if (!isOn) return base.settings.sqlWrites ? removeWrites(target) : undefined;
+  if (!sqlWrites) return base.settings.sqlWrites ? removeWrites(target) : undefined;
+  if (sqlWritesQueued) {
+    // Before there is one: it must have a reader.
+    await ctx.db`update bases set has_outbox = true where id = ${base.id} and not has_outbox`;
+    return installWrites(target, "queued");
+  }
   const { writePort: port, writeHost, writeTlsCertificate, proxyUrl } = ctx.config;
   if (port === undefined)
     throw new BasetideError(
       "conflict",
-      "This installation has no endpoint for SQL writes. The operator turns it on with WRITE_PORT",
+      `This installation has no endpoint for SQL writes. The operator turns it on with WRITE_PORT. ${QUEUED_INSTEAD}`,
     );
   const host = writeHost ?? new URL(proxyUrl).hostname.replace(/^\[|\]$/g, "");
   const secret = await ensureSecret(ctx, base.id);
@@ -36,6 +47,9 @@ export async function switchSqlWrites(
     user: base.id,
     secret,
     isTls: writeTlsCertificate !== undefined,
+  }).catch((error: unknown) => {
+    if (!isBasetideError(error, "conflict")) throw error;
+    throw new BasetideError("conflict", `${error.message}. ${QUEUED_INSTEAD}`, { cause: error });
   });
 }
 

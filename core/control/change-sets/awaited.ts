@@ -6,7 +6,7 @@
 import type { Context, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
-import { encryptCells, openError } from "./cells";
+import { encryptCells, encryptError, openError } from "./cells";
 import { CHANGE_SET_CHANNEL, type ItemState, MOST_OPEN } from "./change-sets";
 import { HELD_FOR, type HeldItem, type HeldSet } from "./claims";
 import type { CellValues, ChangeOperation, OperationKind } from "./operations";
@@ -15,6 +15,8 @@ import type { CellValues, ChangeOperation, OperationKind } from "./operations";
 export interface AwaitedOperation extends ChangeOperation {
   /** The cells that it replaces, as SQL had them. */
   before?: CellValues | undefined;
+  /** Why it is not made: it has no cells. */
+  refused?: { errorType: string; error: string } | undefined;
 }
 
 interface SqlSet {
@@ -81,17 +83,17 @@ export async function createAwaitedSet(
 }
 
 /**
- * Records a set that is carried out in the background.
+ * Records a set that is carried out in the background, once: it may be there already.
  *
  * @param id of the set
- * @returns `off` as `createAwaitedSet`; `full` if too many sets of the base wait
- * @throws Error if there is a set with this id
+ * @returns `off` if the base's setting is; `away` while the base is being moved or deleted; `full` if too many sets of it wait
+ * @throws BasetideError `invalid_request` for an id that is none
  */
 export async function createSubmittedSet(
   { db, secrets }: Pick<Context, "db" | "secrets">,
   id: string,
   asked: SqlSet,
-): Promise<"made" | "off" | "full"> {
+): Promise<"made" | "off" | "away" | "full"> {
   if (!isId("change_set", id))
     throw new BasetideError("invalid_request", "The id of a change set is malformed");
   const rows = rowsOf(secrets, asked.operations, 0);
@@ -104,12 +106,17 @@ export async function createSubmittedSet(
       from base as b
       where (select count(*) from change_sets where base_id = b.id and ended_at is null and not is_awaited
         and state <> 'proposed') < ${MOST_OPEN}
+      on conflict (id) do nothing
       returning id
     ), items as (
       ${insertItems(db, rows)}
     )
-    select exists (select from made) as is_made, pg_notify(${CHANGE_SET_CHANNEL}, ${id}) from base`;
-  return found ? (found.is_made ? "made" : "full") : "off";
+    select exists (select from made) or exists (
+        select from change_sets where id = ${id} and base_id = ${asked.baseId}) as is_made,
+      pg_notify(${CHANGE_SET_CHANNEL}, ${id}) from base`;
+  if (found) return found.is_made ? "made" : "full";
+  const [isOn] = await db`select from bases where id = ${asked.baseId} and sql_writes`;
+  return isOn ? "away" : "off";
 }
 
 /** @param sending so many operations are about to be sent */
@@ -127,12 +134,14 @@ function rowsOf(secrets: Context["secrets"], operations: AwaitedOperation[], sen
         recordId: operation.record ?? null,
         cells: operation.fields,
         expected: operation.expected,
-        state: position < sending ? "sent" : "waiting",
+        state: operation.refused ? "refused" : position < sending ? "sent" : "waiting",
         sentAgoMs: null,
       } satisfies HeldItem,
       cells: encrypted(operation.fields, "cells"),
       expected: encrypted(operation.expected, "expected"),
       before: encrypted(operation.before, "before"),
+      errorType: operation.refused?.errorType ?? "",
+      error: encryptError(secrets, operation.refused?.error ?? "", id),
     };
   });
 }
@@ -142,15 +151,59 @@ function insertItems(db: Db, rows: ReturnType<typeof rowsOf>) {
   const column = <Value>(of: (row: (typeof rows)[number]) => Value) => rows.map(of);
   return db`
     insert into change_items (id, set_id, position, operation, table_ref, record_id, encrypted_cells,
-      encrypted_expected, encrypted_before, state, sent_at)
+      encrypted_expected, encrypted_before, state, error_type, encrypted_error, sent_at)
     select i.id, m.id, i.position, i.operation, i.table_ref, i.record_id, i.cells, i.expected, i.before, i.state,
-      case i.state when 'sent' then clock_timestamp() end
+      i.error_type, i.error, case i.state when 'sent' then clock_timestamp() end
     from made as m, unnest(${column(({ item }) => item.id)}::text[], ${column(({ item }) => item.position)}::int[],
       ${column(({ item }) => item.operation)}::text[], ${column(({ item }) => item.table)}::text[],
       ${column(({ item }) => item.recordId)}::text[], ${column(({ cells }) => cells)}::text[],
       ${column(({ expected }) => expected)}::text[], ${column(({ before }) => before)}::text[],
-      ${column(({ item }) => item.state)}::text[])
-      as i (id, position, operation, table_ref, record_id, cells, expected, before, state)`;
+      ${column(({ item }) => item.state)}::text[], ${column(({ errorType }) => errorType)}::text[],
+      ${column(({ error }) => error)}::text[])
+      as i (id, position, operation, table_ref, record_id, cells, expected, before, state, error_type, error)`;
+}
+
+/** The result of an operation of a set that has ended. */
+export interface EndedItem {
+  state: ItemState;
+  recordId: string | null;
+  error: string;
+}
+
+/**
+ * Returns which of these sets of the base have ended, with the results of their operations, in their order; without any
+ * for a set that is not there.
+ */
+export async function endedSets(
+  { db, secrets }: Pick<Context, "db" | "secrets">,
+  baseId: string,
+  ids: string[],
+): Promise<Map<string, EndedItem[]>> {
+  if (ids.length === 0) return new Map();
+  const sets = await db<{ id: string; ended: boolean }[]>`
+    select id, ended_at is not null as ended from change_sets where base_id = ${baseId} and id = any (${ids})`;
+  const open = new Set(sets.filter(({ ended }) => !ended).map(({ id }) => id));
+  const ended = ids.filter((id) => !open.has(id));
+  const known = sets.filter((set) => set.ended).map(({ id }) => id);
+  const items =
+    known.length === 0
+      ? []
+      : await db<
+          { id: string; set: string; state: ItemState; recordId: string | null; error: string | null }[]
+        >`
+          select id, set_id as "set", state, record_id as "recordId", encrypted_error as error
+          from change_items where set_id = any (${known}) order by set_id, position`;
+  const bySet = Map.groupBy(items, ({ set }) => set);
+  return new Map(
+    ended.map((id) => [
+      id,
+      (bySet.get(id) ?? []).map(({ id: itemId, state, recordId, error }) => ({
+        state,
+        recordId,
+        error: openError(secrets, error, itemId),
+      })),
+    ]),
+  );
 }
 
 /** What became of one written row. */

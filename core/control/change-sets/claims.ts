@@ -211,11 +211,14 @@ export async function endChangeSet(db: Db, { id, holder }: HeldSet): Promise<voi
     where s.id = ${id} and s.holder = ${holder} and s.ended_at is null`;
 }
 
-/** Returns which of these records other operations on the base are known to have made. */
+/**
+ * Returns which of these records other operations on the base are known to have made. One that changes such a record has
+ * not: it may have been written down while nobody knew yet who made the record.
+ */
 export async function knownRecords(db: Db, baseId: string, recordIds: string[]): Promise<Set<string>> {
   const rows = await db<{ id: string }[]>`
     select i.record_id as id from change_items as i join change_sets as s on s.id = i.set_id
-    where s.base_id = ${baseId} and i.record_id = any (${recordIds})`;
+    where s.base_id = ${baseId} and i.operation = 'create' and i.record_id = any (${recordIds})`;
   return new Set(rows.map(({ id }) => id));
 }
 

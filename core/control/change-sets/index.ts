@@ -3,8 +3,8 @@ export {
   type AwaitedOperation,
   createAwaitedSet,
   createSubmittedSet,
+  endedSets,
   listWrites,
-  type SqlWrite,
   sourceOfWrites,
 } from "./awaited";
 export {
@@ -45,6 +45,7 @@ export {
   unfinishedItems,
 } from "./claims";
 export { COMPUTED_TYPES, differingCells } from "./compare-cells";
+export { type ListedWrite, listAllWrites } from "./list-all-writes";
 export {
   areById,
   type CellValues,

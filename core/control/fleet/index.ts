@@ -1,5 +1,6 @@
 /** Processes, workers, and metrics of the whole fleet. */
 export { fleetMetrics } from "./fleet-metrics";
+export { type OutboxBase, outboxesOf, releaseOutbox } from "./outboxes";
 export { runningVersions, startReports } from "./processes";
 export {
   basesBuilding,

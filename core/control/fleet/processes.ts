@@ -58,6 +58,7 @@ export function startReports(db: Db, role: "proxy" | "console") {
   send();
   const timer = setInterval(send, REPORT_MS);
   return {
+    id: own.id,
     async stop(): Promise<void> {
       clearInterval(timer);
       // A report that arrives late would insert the row again.

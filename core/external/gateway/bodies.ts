@@ -96,6 +96,13 @@ export function checkReady(whole: Buffer): void {
   if (whole.length !== BODY + 1 || !"ITE".includes(state)) throw wrongForm("ReadyForQuery");
 }
 
+/** NotificationResponse: a process, a channel and a text. */
+export function checkNotification(whole: Buffer): void {
+  const channelEnd = whole.indexOf(0, BODY + 4);
+  const isWhole = channelEnd !== -1 && whole.indexOf(0, channelEnd + 1) === whole.length - 1;
+  if (!isWhole || channelEnd + 1 >= whole.length) throw wrongForm("NotificationResponse");
+}
+
 /** BackendKeyData: the key that cancels a statement. */
 export function checkBackendKey(whole: Buffer): void {
   if (whole.length !== BODY + 8) throw wrongForm("BackendKeyData");

@@ -13,7 +13,7 @@ import {
   RESULT_BYTES,
   SILENCE_MS,
 } from "../limits";
-import { isKnownParameter } from "./bodies";
+import { checkNotification, isKnownParameter } from "./bodies";
 import { Violation } from "./fault";
 import { Frames } from "./frames";
 import { Order } from "./order";
@@ -131,6 +131,10 @@ export class Relay {
     if (type === NOTICE || type === NOTIFICATION || type === PARAMETER) {
       this.#asideBytes += whole.length;
       if (this.#asideBytes > ASIDE_BYTES) throw new Violation("size", "more notices than answers");
+      if (type === NOTIFICATION) {
+        checkNotification(whole);
+        return whole;
+      }
       return type === PARAMETER && isKnownParameter(whole) ? whole : undefined;
     }
     this.#resultBytes += whole.length;

@@ -617,6 +617,9 @@ create table bases (
   coalesce_writes boolean not null default false,
   change_sets boolean not null default false,
   sql_writes boolean not null default false,
+  sql_writes_queued boolean not null default false,
+  -- The replica's outbox may have transactions that are not change sets, or have no results there.
+  has_outbox boolean not null default false,
   -- With it, the triggers of the replica authenticate to the endpoint of SQL writes; null: they were never installed.
   encrypted_write_secret text,
   indexes jsonb not null default '[]',
@@ -697,6 +700,7 @@ comment on column bases.replica_reads is 'reads through the proxy may be answere
 comment on column bases.coalesce_writes is 'the proxy may send writes of single records to the source in one request';
 comment on column bases.change_sets is 'members may have records changed in the source with the base''s own key';
 comment on column bases.sql_writes is 'SQL users may write to views of the replica, which has the writes made in the source';
+comment on column bases.sql_writes_queued is 'those writes are committed to an outbox in the replica, and made later: its server does not connect to the endpoint';
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
 comment on column bases.failing_tables is 'the tables that cannot be read while the others are synced, as the API shows them';
 comment on column bases.schema_error is 'why the schema cannot be read, if it cannot: {code, message, since}';
@@ -713,6 +717,7 @@ comment on column bases.sweep_started_at is 'with completed_at: the last full re
 comment on column bases.sweep_background_ms is 'expected duration of a background sweep';
 
 create index bases_source_idx on bases (platform, source_base_id);
+create index bases_outbox_idx on bases (id) where has_outbox;
 
 -- Workers that hold bases read again what people may change of them (core/control/bases/settings-watch.ts): after each change
 -- but those of a run, which sets attempted_at.

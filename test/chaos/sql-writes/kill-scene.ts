@@ -35,7 +35,12 @@ export interface WritableBase {
 
 export type KillScene = Awaited<ReturnType<typeof startKillScene>>;
 
-export async function startKillScene(options: { bases: number; upstreamTimeoutMs: number }) {
+export async function startKillScene(options: {
+  bases: number;
+  upstreamTimeoutMs: number;
+  /** Writes are queued. */
+  isQueued: boolean;
+}) {
   await using releases = new AsyncDisposableStack();
   const replica = releases.use(await mortalPostgres());
   const env = {
@@ -71,7 +76,7 @@ export async function startKillScene(options: { bases: number; upstreamTimeoutMs
     const sourceBaseId = createTasksBase(fleet.sandbox.control, 0);
     const live = await connectLive(fleet, sourceBaseId);
     const ctx = { ...fleet.ctx, actor: { kind: "system", name: "kills" } as const };
-    await updateSettings(ctx, live, { sqlWrites: true });
+    await updateSettings(ctx, live, { sqlWrites: true, sqlWritesQueued: options.isQueued });
     const base = await getBase(fleet.ctx.db, live.id);
     const user = await createSqlUserOf(ctx, base, "writer", { tables: ["tasks"] });
     const credentials = await showSqlUserCredentials(
@@ -85,8 +90,21 @@ export async function startKillScene(options: { bases: number; upstreamTimeoutMs
     );
     bases.push({ id: base.id, sourceBaseId, line, url: line.over(credentials.url) });
   }
+  /** Runs a statement in the base's database, as a superuser. */
+  async function ask<Row extends object>({ url }: WritableBase, statement: string): Promise<Row[]> {
+    const own = new URL(replica.url);
+    own.pathname = new URL(url).pathname;
+    const sql = postgres(own.href, { max: 1, onnotice: () => {}, connect_timeout: 10 });
+    try {
+      return [...(await sql.unsafe<Row[]>(statement))];
+    } finally {
+      await sql.end({ timeout: 1 });
+    }
+  }
   const kept = releases.move();
   return {
+    isQueued: options.isQueued,
+    ask,
     fleet,
     replica,
     proxy,

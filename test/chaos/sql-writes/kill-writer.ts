@@ -5,7 +5,7 @@
 import pg from "pg";
 import type { Random } from "../../../apps/sandbox/random";
 import { getBase } from "../../../core/control/bases";
-import { listWrites, type SqlWrite } from "../../../core/control/change-sets";
+import { listWrites } from "../../../core/control/change-sets";
 import { until } from "../../support/poll";
 import { recordsInSource } from "../../support/tasks-base";
 import type { KillScene, WritableBase } from "./kill-scene";
@@ -34,6 +34,8 @@ const SQLSTATE = /^\d[0-9A-Z]{4}$/;
 /** The server ends the connection. */
 const ENDS_CONNECTION = /^57P/;
 const MOST_ROWS = 24;
+/** Transactions of a client that wait in the outbox. */
+const MOST_QUEUED = 3;
 const MOST_TASKS = 150;
 /** Longest time of connecting, ms. */
 const CONNECT_MS = 10_000;
@@ -95,13 +97,24 @@ export class KillWriter {
       client.on("error", () => {});
       try {
         await client.connect();
-        while (!this.#isStopped) await this.#transaction(client);
+        while (!this.#isStopped) {
+          await this.#transaction(client);
+          // COMMIT does not wait for the source: the client does, so that little is left to do when it stops.
+          if (this.#scene.isQueued) await this.#room(client);
+        }
       } catch {
         await Bun.sleep(AGAIN_MS);
       } finally {
         void client.end().catch(() => {});
       }
     }
+  }
+
+  /** @throws what ended the connection */
+  async #room(client: pg.Client): Promise<void> {
+    const text = "select count(distinct set)::int as n from write.log where state = 'queued'";
+    while (!this.#isStopped && (await within(PATIENCE_MS, client.query(text))).rows[0].n > MOST_QUEUED)
+      await Bun.sleep(AGAIN_MS);
   }
 
   /** @throws what ended the connection */
@@ -185,14 +198,24 @@ export class KillWriter {
     return ++this.#nextHours;
   }
 
-  /** Returns how many rows have no result yet. */
+  /** Returns how many rows have no result yet; of queued writes, none in the outbox either. */
   async open(): Promise<number> {
+    const waiting = this.#scene.isQueued ? await this.#waiting() : 0;
+    if (waiting > 0) return waiting;
     const writes = await this.#log();
     return writes.filter(({ state }) => state !== "applied" && state !== "not_applied" && state !== "refused")
       .length;
   }
 
-  #log(): Promise<SqlWrite[]> {
+  async #waiting(): Promise<number> {
+    const [row] = await this.#scene.ask<{ n: number }>(
+      this.base,
+      "select count(*)::int as n from write_own.outbox where state <> 'ended'",
+    );
+    return row!.n;
+  }
+
+  #log(): ReturnType<typeof listWrites> {
     return listWrites(this.#scene.fleet.ctx, this.base.id, { limit: 100_000 });
   }
 

@@ -1,7 +1,7 @@
 /** Kills what takes part in SQL writes, at chosen points, while clients write; then compares what came of it. */
 import { Random } from "../../../apps/sandbox/random";
 import { until } from "../../support/poll";
-import { type CallPoint, startKillScene } from "./kill-scene";
+import { type CallPoint, startKillScene, type WritableBase } from "./kill-scene";
 import { KillWriter } from "./kill-writer";
 
 /** All rows have a result so long after the last kill, ms. */
@@ -11,11 +11,14 @@ const PATIENCE_MS = 20_000;
 const HEALED_MS = 60_000;
 
 const points = ["any time", "before COMMIT", "before the call", "after the call"] as const;
-type Point = (typeof points)[number];
+/** Of queued writes: the change set is stored, and the outbox does not say so yet. */
+const BETWEEN = "before it is recorded as taken";
+type Point = (typeof points)[number] | typeof BETWEEN;
 
 interface KillRun {
   kills: number;
   bases: number;
+  isQueued: boolean;
   seed: number;
   /** Kills between two comparisons. */
   wave: number;
@@ -57,6 +60,7 @@ export async function killAtRandom(run: KillRun): Promise<KillReport> {
     const act = victims[victim];
     const writer = random.pick(writers);
     const { sourceBaseId } = writer.base;
+    if (point === BETWEEN) return atStored(writer.base, () => act!(sourceBaseId));
     if (point === "before COMMIT") {
       await writer.beforeCommit(() => act!(sourceBaseId));
       return true;
@@ -72,6 +76,40 @@ export async function killAtRandom(run: KillRun): Promise<KillReport> {
       // What the killed process had sent may still arrive.
       if (!act || (victim === "endpoint" && at === "received" && random.chance(0.5))) call.drop();
     });
+  }
+
+  /** Runs `work` when a set is stored whose transaction cannot be recorded as taken meanwhile. */
+  async function atStored(base: WritableBase, work: () => Promise<void>): Promise<boolean> {
+    const { db } = scene.fleet.ctx;
+    const asked = (statement: string, what: string) =>
+      until(() => scene.ask(base, statement).then(() => true), {
+        what,
+        timeoutMs: HEALED_MS,
+        retryErrors: true,
+      });
+    await asked(
+      `create or replace function write_own.hold() returns trigger language plpgsql as 'begin raise exception ''held''; end';
+       create or replace trigger hold before update on write_own.outbox for each row when (new.state = 'taken')
+         execute function write_own.hold()`,
+      "transactions are not recorded as taken",
+    );
+    const isStored = async () => {
+      const queued = await scene.ask<{ set_id: string }>(
+        base,
+        "select set_id from write_own.outbox where state = 'queued'",
+      );
+      const sets = queued.map(({ set_id }) => set_id);
+      return (await db`select from change_sets where id = any (${sets})`).length > 0;
+    };
+    try {
+      await until(isStored, { what: "a set is stored", timeoutMs: PATIENCE_MS, retryErrors: true });
+      await work();
+      return true;
+    } catch {
+      return false;
+    } finally {
+      await asked("drop trigger if exists hold on write_own.outbox", "they are recorded again");
+    }
   }
 
   async function settle(): Promise<void> {
@@ -92,7 +130,8 @@ export async function killAtRandom(run: KillRun): Promise<KillReport> {
   for (const writer of writers) writer.start();
   for (let count = 0; count < run.kills; ) {
     const victim = random.pick([...Object.keys(victims), "Airtable's answer"]);
-    const point = random.pick(victim in victims ? points : points.slice(2));
+    const reached: readonly Point[] = run.isQueued ? [...points, BETWEEN] : points;
+    const point = random.pick(victim in victims ? reached : points.slice(2));
     const from = performance.now();
     const isDone = await kill(victim, point);
     await until(async () => replica.isUp && (await proxy.isReady()), {

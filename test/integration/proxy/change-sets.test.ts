@@ -341,6 +341,20 @@ test("a create that fits more new records than were sent is left to people", asy
   expect(at.inSource()).toHaveLength(2);
 });
 
+test("a create whose record another set already changes is found all the same", async () => {
+  const at = await tasks(0);
+  const set = await sentByDead(at, [{ operation: "create", table: "Tasks", fields: { Name: "New" } }]);
+  await api("POST", at, { records: [{ fields: { Name: "New" } }] });
+  const [{ id } = { id: "" }] = at.inSource();
+  const change = await at.create([
+    { operation: "update", table: "Tasks", record: id, fields: { Status: "Done" } },
+  ]);
+  await letGo(set);
+  expect(await at.ended(set)).toMatchObject({ state: "applied" });
+  expect(await at.ended(change)).toMatchObject({ state: "applied" });
+  expect(at.inSource()).toMatchObject([{ fields: { Name: "New", Status: "Done" } }]);
+});
+
 test("a proxy that stops leaves its set to another one", async () => {
   const at = await tasks(0);
   const other = await stack.startAnother();

@@ -1,7 +1,7 @@
 /** The page of what SQL users have written to a base. */
 import { Elysia } from "elysia";
 import { getBase } from "../../../../core/control/bases";
-import { listWrites } from "../../../../core/control/change-sets";
+import { listAllWrites, listWrites } from "../../../../core/control/change-sets";
 import { listSqlUsers } from "../../../../core/control/placement";
 import { serverNow } from "../../../../core/postgres";
 import { BaseFrame } from "../../../../views/base/frame";
@@ -18,9 +18,9 @@ export function writePages(ctx: ConsoleContext) {
     .get("/bases/:id/writes", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
       const users = await listSqlUsers(db, base.database.id);
-      const [unknown, latest] = await Promise.all([
+      const [unknown, { writes: latest, unread }] = await Promise.all([
         listWrites(ctx, base.id, { isUnknown: true, limit: LISTED }),
-        listWrites(ctx, base.id, { limit: LISTED }),
+        listAllWrites(ctx, base, LISTED),
       ]);
       const tables = await cachedTables(ctx, base);
       const isUnknown = new Set(unknown.map(({ set, position }) => `${set} ${position}`));
@@ -32,6 +32,7 @@ export function writePages(ctx: ConsoleContext) {
           <WritesPage
             base={base}
             writes={[...unknown, ...others]}
+            unread={unread?.message}
             users={new Map(users.map(({ role, name }) => [role, name]))}
             tables={new Map(tables.map(({ tableId, name }) => [tableId, name]))}
             now={serverNow(base)}

@@ -1,0 +1,55 @@
+/** The operations of a SQL transaction as its triggers write them down, and as a change set has them. */
+import { z } from "zod";
+import { type AwaitedOperation, MOST_OPERATIONS } from "../../../core/control/change-sets";
+import { cellsOf, UnfitValue } from "./cells";
+
+const cells = z.record(z.string(), z.unknown());
+
+export const writtenOperation = z.object({
+  operation: z.enum(["create", "update", "delete"]),
+  table: z.string(),
+  record: z.string().optional(),
+  fields: cells.optional(),
+  before: cells.optional(),
+  expected: cells.optional(),
+  filenames: z.record(z.string(), z.string().nullable()).optional(),
+});
+export const writtenOperations = z.array(writtenOperation).min(1).max(MOST_OPERATIONS);
+type WrittenOperation = z.infer<typeof writtenOperation>;
+
+/** Longest text that a session names itself or its writes with. */
+export const MOST_SESSION_TEXT = 1000;
+
+/**
+ * @param types of the fields, by id
+ * @throws UnfitValue
+ */
+export function convertOperation(
+  { operation, table, record, fields, before, expected, filenames }: WrittenOperation,
+  types: Readonly<Record<string, string>>,
+): AwaitedOperation {
+  const of = (values: typeof fields, had?: typeof fields) =>
+    values && cellsOf(values, types, { had, filenames });
+  return {
+    operation,
+    table,
+    record,
+    fields: of(fields, before),
+    before: of(before),
+    expected: of(expected),
+  };
+}
+
+/** The same, with the reason instead of the cells if one of them cannot be what it is. */
+export function convertOrRefuse(
+  written: WrittenOperation,
+  types: Readonly<Record<string, string>>,
+): AwaitedOperation {
+  try {
+    return convertOperation(written, types);
+  } catch (error) {
+    if (!(error instanceof UnfitValue)) throw error;
+    const { operation, table, record } = written;
+    return { operation, table, record, refused: { errorType: "UNFIT_VALUE", error: error.message } };
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Makes the transactions of one outbox change sets, in the order in which they were committed, and records there what has
+ * become of them.
+ *
+ * I7. A transaction is recorded as taken after its change set is stored. If this process dies in between, it is read again,
+ * and its set is there already. Several readers do no harm: each stores the sets in the same order.
+ */
+import type { Context } from "../../../core/context";
+import { decryptApiKey } from "../../../core/control/bases";
+import {
+  type AwaitedOperation,
+  createSubmittedSet,
+  endedSets,
+  sourceOfWrites,
+} from "../../../core/control/change-sets";
+import { isBasetideError } from "../../../core/errors";
+import type { Outbox, QueuedTransaction } from "../../../core/replica";
+import { DAY_MS } from "../../../core/time-units";
+import type { BaseCalls } from "../change-sets/base-calls";
+import { keepsFiles, withKeptFiles } from "./kept-files";
+import { convertOrRefuse, MOST_SESSION_TEXT, writtenOperation, writtenOperations } from "./operations";
+
+interface Reading {
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">;
+  callsOf(sourceBaseId: string, apiKey: string, stop: AbortSignal): BaseCalls;
+  baseId: string;
+  stop: AbortSignal;
+}
+
+const LOST = { state: "unknown", record: null, error: "Basetide no longer has the change set" };
+
+/** What a transaction becomes: a change set, nothing, or that later. */
+type Taken = "made" | "later" | { not_applied: string };
+
+/** `progress`: something was taken or has ended. `waiting`: something has no result yet. */
+export type Found = "progress" | "waiting" | "nothing";
+
+/**
+ * Reads a part of the outbox: more may wait after progress.
+ *
+ * @throws BasetideError `control_unavailable`, `replica_unavailable`, `replica_busy`, `secret_unreadable`
+ */
+export async function readOutbox(reading: Reading, outbox: Outbox): Promise<Found> {
+  let isProgress = false;
+  let isLater = false;
+  const made: string[] = [];
+  for (const one of await outbox.queued()) {
+    const taken = await take(reading, one);
+    isLater = taken === "later";
+    if (taken === "later") break;
+    if (taken === "made") made.push(one.set);
+    else await outbox.end(one.set, { state: "not_applied", record: null, error: taken.not_applied });
+    isProgress = true;
+  }
+  if (made.length > 0) await outbox.take(made);
+  const taken = await outbox.taken();
+  const ended = await endedSets(reading.ctx, reading.baseId, taken);
+  for (const [set, items] of ended) {
+    const results = items.map(({ state, recordId: record, error }) => ({ state, record, error }));
+    await outbox.end(set, results.length > 0 ? results : LOST);
+  }
+  if (isProgress || ended.size > 0) return "progress";
+  return isLater || taken.length > 0 ? "waiting" : "nothing";
+}
+
+async function take(reading: Reading, queued: QueuedTransaction): Promise<Taken> {
+  if (queued.ageMs > DAY_MS) return { not_applied: "Not sent for a day" };
+  const operations = operationsOf(queued);
+  if (!operations) return { not_applied: "The outbox has no such operations" };
+  const complete = await withFiles(reading, operations);
+  if (!complete) return "later";
+  const is = await createSubmittedSet(reading.ctx, queued.set, {
+    baseId: reading.baseId,
+    sqlRole: queued.role,
+    applicationName: queued.applicationName.slice(0, MOST_SESSION_TEXT),
+    note: queued.note.slice(0, MOST_SESSION_TEXT),
+    typecast: queued.typecast,
+    operations: complete,
+  }).catch((error: unknown) => {
+    if (isBasetideError(error, "invalid_request")) return { not_applied: error.message };
+    throw error;
+  });
+  if (is === "full" || is === "away") return "later";
+  return is === "off" ? { not_applied: "Writes with SQL were turned off before it was sent" } : is;
+}
+
+/** Returns undefined if they are not as our triggers write them down: on a customer's server, anybody may have. */
+function operationsOf({ types, operations }: QueuedTransaction): AwaitedOperation[] | undefined {
+  try {
+    const typeOf = JSON.parse(types) as Record<string, string>;
+    const written = writtenOperations.parse(operations.map((text) => JSON.parse(text)));
+    return written.map((one) => convertOrRefuse(writtenOperation.parse(one), typeOf));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the operations with the ids of the files that they keep; undefined if the source cannot be asked now. */
+async function withFiles(
+  { ctx, callsOf, baseId, stop }: Reading,
+  operations: AwaitedOperation[],
+): Promise<AwaitedOperation[] | undefined> {
+  const source = operations.some(keepsFiles) ? await sourceOfWrites(ctx.db, baseId) : undefined;
+  // Without a source, nothing of it is sent.
+  if (!source) return operations;
+  const apiKey = decryptApiKey(ctx, { id: baseId, encryptedApiKey: source.encryptedApiKey });
+  const complete = await withKeptFiles(callsOf(source.sourceBaseId, apiKey, stop), operations);
+  if (Array.isArray(complete)) return complete;
+  if (complete.kind === "unsent" || complete.kind === "unknown") return undefined;
+  const refused =
+    complete.kind === "stale"
+      ? {
+          errorType: "STALE",
+          error: `The record ${complete.record} has other attachments in Airtable than in SQL`,
+        }
+      : { errorType: complete.type, error: complete.message };
+  return operations.map((one) => {
+    if (!keepsFiles(one)) return one;
+    const { operation, table, record } = one;
+    return { operation, table, record, refused };
+  });
+}
