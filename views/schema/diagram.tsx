@@ -97,12 +97,20 @@ function Line({ line: { link, points, ends } }: { line: DiagramLine }) {
 
 /** Leaves and arrives horizontally, and passes the bends between layers without a corner. */
 function curve(points: Point[]): string {
-  const parts = points.slice(1).map((to, at) => {
-    const from = points[at]!;
+  const parts = withoutStraight(points).map((to, at, all) => {
+    const from = all[at - 1];
+    if (!from) return `M${round(to.x)} ${round(to.y)}`;
+    if (round(from.y) === round(to.y)) return `H${round(to.x)}`;
     const bend = round((to.x - from.x) / 2);
     return `C${round(from.x + bend)} ${round(from.y)} ${round(to.x - bend)} ${round(to.y)} ${round(to.x)} ${round(to.y)}`;
   });
-  return `M${round(points[0]!.x)} ${round(points[0]!.y)}${parts.join("")}`;
+  return parts.join("");
+}
+
+/** Without the points at which a line goes straight on: one that passes many layers has two for each. */
+function withoutStraight(points: Point[]): Point[] {
+  const heightAt = (at: number) => points[at] && round(points[at].y);
+  return points.filter((_, at) => heightAt(at - 1) !== heightAt(at) || heightAt(at) !== heightAt(at + 1));
 }
 
 function loop(start: Point, end: Point): string {
