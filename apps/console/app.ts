@@ -20,6 +20,8 @@ import { goTo } from "./page-kit";
 import { apiOf } from "./resource-kit/api-routes";
 import { agentsResource } from "./resources/agents";
 import { alertsResource } from "./resources/alerts";
+import { baseExports } from "./resources/base-exports";
+import { baseReports } from "./resources/base-reports";
 import { changeSetsResource } from "./resources/change-sets";
 import { connectionsResource } from "./resources/connections";
 import { proposalsResource } from "./resources/proposals";
@@ -28,16 +30,12 @@ import { workspacesResource } from "./resources/workspaces";
 import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
-import { callRoutes } from "./routes/calls";
 import { credentialRoutes } from "./routes/credentials";
 import { destinationRoutes } from "./routes/destinations";
-import { analystRoutes } from "./routes/exports";
 import { webhookRoutes } from "./routes/hooks";
 import { memberRoutes } from "./routes/members";
-import { nameRoutes } from "./routes/names";
 import { oauthRoutes } from "./routes/oauth";
 import { pageRoutes } from "./routes/pages";
-import { schemaChangeRoutes } from "./routes/schema-changes";
 import { selectionRoutes } from "./routes/selection";
 import { sourceRoutes } from "./routes/sources";
 import { sqlUserRoutes } from "./routes/sql-users";
@@ -78,12 +76,10 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(destinationRoutes(ctx))
     .use(baseRoutes(ctx))
     .use(apiOf(pagesCtx, workspacesResource))
-    .use(callRoutes(ctx))
     .use(apiOf(pagesCtx, changeSetsResource))
-    .use(nameRoutes(ctx))
-    .use(schemaChangeRoutes(ctx))
+    .use(apiOf(pagesCtx, baseReports))
     .use(selectionRoutes(ctx))
-    .use(analystRoutes(ctx))
+    .use(apiOf(pagesCtx, baseExports))
     .use(credentialRoutes(ctx))
     .use(sqlUserRoutes(ctx))
     .use(apiOf(pagesCtx, agentsResource))

@@ -5,14 +5,12 @@ import {
   deleteBase,
   getBase,
   listBases,
-  listRuns,
   type ManagementContext,
   requestResync,
   resolveIndexes,
   resolveMutedFields,
   resolveOwnNames,
   revokeAttachmentLinks,
-  type SyncRun,
   selectionFromJson,
   settingsFromJson,
   updateSettings,
@@ -21,8 +19,6 @@ import { baseJson, baseJsons } from "../../../core/control/status";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 import { raises } from "../schemas/parts";
-
-const DEFAULT_RUNS = 50;
 
 export function baseRoutes(ctx: ManagementContext) {
   const { db } = ctx;
@@ -138,28 +134,5 @@ export function baseRoutes(ctx: ManagementContext) {
           ...raises("conflict"),
         },
       },
-    )
-    .get(
-      "/:id/runs",
-      async ({ account, params, query }) => {
-        const base = await getBase(db, params.id, account.id);
-        return (await listRuns(db, base.id, query.limit ?? DEFAULT_RUNS)).map(toRunJson);
-      },
-      {
-        params: schemas.idParams,
-        query: schemas.runsQuery,
-        response: { 200: schemas.runs },
-        detail: { summary: "The latest syncs, newest first" },
-      },
     );
-}
-
-function toRunJson(run: SyncRun) {
-  const { error_code, error_message, started_at, completed_at, ...facts } = run;
-  return {
-    ...facts,
-    started_at: started_at.toISOString(),
-    completed_at: completed_at?.toISOString() ?? null,
-    error: error_code === null ? null : { code: error_code, message: error_message ?? "" },
-  };
 }
