@@ -154,7 +154,7 @@ test("a line that passes up to 200 tables is written in a few hundred characters
   const svg = renderToString(h(DiagramSvg, { diagram: layOut(tables), path: "/bases/bas_1/schema" }));
   const lines = [...svg.matchAll(/class="er-line" d="([^"]*)"/g)].map(([, line]) => line!.length);
   expect(lines).toHaveLength(204);
-  expect(Math.max(...lines)).toBeLessThan(500);
+  expect(Math.max(...lines)).toBeLessThan(400);
 });
 
 test("the two fields of a link are one line with the cardinality of each", () => {
