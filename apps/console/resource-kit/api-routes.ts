@@ -35,7 +35,9 @@ export function apiOf(ctx: ConsoleContext, about: AnyResource) {
         const by = { account, actor, role, user: null };
         const scope = await about.scope(ctx, by, params);
         const target = operation.isOnOne ? await about.find!(ctx, scope, params) : scope;
-        const result = await operation.run({ ...ctx, actor }, target, operation.query ? query : body, by);
+        // Only what a schema has checked.
+        const input = operation.query ? query : operation.body && body;
+        const result = await operation.run({ ...ctx, actor }, target, input, by);
         if (operation.text)
           return new Response(String(result), {
             headers: { "content-type": `${operation.text.type}; charset=utf-8` },

@@ -20,9 +20,9 @@ import {
 } from "../../../core/control/change-sets";
 import { serverNow } from "../../../core/postgres";
 import { ChangeSetPage, ChangeSetsPage, changesPath } from "../../../views/base/change-sets";
-import { BaseFrame } from "../../../views/base/frame";
 import { itemInput } from "../../../views/base/proposal";
 import type { FormFields, Typed } from "../../../views/components";
+import { onBase } from "../base-page";
 import { ofBase, type RunContext, resource } from "../resource-kit/resource";
 import { reviewOf, takenAnyway } from "../review";
 import { idParams } from "../schemas";
@@ -111,12 +111,7 @@ export const changeSetsResource = resource({
   scope: ofBase,
   find: async ({ db }, base, { set }) => ({ base, set: await getChangeSet(db, base.id, set!) }),
   console: {
-    facts: (base) => ({ active: "bases", base }),
-    frame: (base, content) => (
-      <BaseFrame base={base} place="proxy">
-        {content}
-      </BaseFrame>
-    ),
+    ...onBase("proxy"),
     all: {
       path: PAGE,
       title: ({ name }) => `Change sets · ${name}`,

@@ -9,9 +9,6 @@ import {
   getSqlUser,
   hiddenCredentials,
   listSqlUsers,
-  removeReadingUrl,
-  revokeSqlUser,
-  rotateSqlUser,
   type SqlUser,
   setReadingUrl,
   showCredentials,
@@ -20,15 +17,14 @@ import {
 import { sampleQueries } from "../../../../core/exports";
 import { Connect } from "../../../../views/base/connect";
 import { isClient } from "../../../../views/base/connect-clients";
-import { BaseFrame } from "../../../../views/base/frame";
 import { FirstQueries } from "../../../../views/base/ready";
 import { SqlUsers } from "../../../../views/base/sql-users";
 import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
+import { answerOnBase } from "../../base-page";
 import { type FormError, formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
-import { findSqlUser } from "../../sql-user";
 import { TlsOffers } from "../../tls-offers";
 
 /** Of the sample queries, those that a new base shows. */
@@ -72,10 +68,15 @@ export function connectPages(ctx: ConsoleContext) {
       />
     );
     const title = user ? `Connect as ${user.name}` : "Connect";
-    const view = isHtmx(request) ? (
-      <DialogContent title={title}>{connect}</DialogContent>
-    ) : (
-      <BaseFrame base={base} place="connect">
+    const page = { place: "connect", title, status: (form.error ?? form.urlError)?.status } as const;
+    if (isHtmx(request))
+      return answer(request, { title, currentUser }, <DialogContent title={title}>{connect}</DialogContent>);
+    return answerOnBase(
+      request,
+      currentUser,
+      base,
+      page,
+      <>
         <Card id="connect" title={title}>
           {connect}
         </Card>
@@ -89,10 +90,8 @@ export function connectPages(ctx: ConsoleContext) {
           error={form.error?.message}
           readingUrl={{ isSet: database.hasReader, error: form.urlError?.message }}
         />
-      </BaseFrame>
+      </>,
     );
-    const page = { title: `${title} · ${base.name}`, currentUser, active: "bases", base } as const;
-    return answer(request, { ...page, status: (form.error ?? form.urlError)?.status }, view);
   }
 
   return new Elysia({ name: "connect-pages", detail: { hide: true } })
@@ -131,40 +130,15 @@ export function connectPages(ctx: ConsoleContext) {
         "Reading URL saved. Viewers can read this base now.",
       );
     })
-    .post("/bases/:id/connect/reading-url/remove", async ({ request, currentUser, account, params }) => {
-      const base = await getBase(db, params.id, account.id);
-      await removeReadingUrl(by(currentUser), await getDatabase(db, base.database.id));
-      return finish(request, `/bases/${base.id}/connect`, "Reading URL removed.");
-    })
-    .post("/bases/:id/sql-users/:user/rotate", async ({ request, currentUser, account, params }) => {
-      const { base, database, user } = await findSqlUser(db, account.id, params);
-      await rotateSqlUser(by(currentUser), database, user);
-      const text = `Password of “${user.name}” rotated. The old password no longer works.`;
-      return finish(request, `/bases/${base.id}/connect?user=${user.id}`, text);
-    })
-    .post("/bases/:id/sql-users/:user/revoke", async ({ request, currentUser, account, params }) => {
-      const { base, database, user } = await findSqlUser(db, account.id, params);
-      await revokeSqlUser(by(currentUser), database, user);
-      return finish(request, `/bases/${base.id}/connect`, `SQL user “${user.name}” revoked.`);
-    })
     .get("/bases/:id/ready", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
       const { tables } = await cachedShape(ctx, base);
       const counts = new Map(base.tables.map(({ name, records }) => [name, records]));
       const queries = sampleQueries(base.database.schema, tables, counts).slice(0, FIRST_QUERIES);
       const first = <FirstQueries base={base} queries={queries} />;
-      const view = isHtmx(request) ? (
-        first
-      ) : (
-        <BaseFrame base={base} place="overview">
-          {first}
-        </BaseFrame>
-      );
-      return answer(
-        request,
-        { title: `First queries · ${base.name}`, currentUser, active: "bases", base },
-        view,
-      );
+      const title = "First queries";
+      if (isHtmx(request)) return answer(request, { title, currentUser }, first);
+      return answerOnBase(request, currentUser, base, { place: "overview", title }, first);
     });
 }
 

@@ -4,12 +4,12 @@ import type { Account, CurrentUser } from "../../../../core/control/accounts";
 import { type Base, getBase, readRecordRow } from "../../../../core/control/bases";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import { factsOf } from "../../../../core/source";
-import { BaseFrame } from "../../../../views/base/frame";
 import { isWriter, ProxyPage, type ProxyProps } from "../../../../views/base/proxy";
 import { proxyEndpoint } from "../../../../views/base/snippets";
 import { type WriteExample, writeExampleOf } from "../../../../views/base/write-snippets";
+import { answerOnBase } from "../../base-page";
 import { type FormError, formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, goTo, signedIn } from "../../page-kit";
+import { type ConsoleContext, goTo, signedIn } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
 import { isSandbox, tryWrite } from "../../try-write";
 
@@ -78,13 +78,8 @@ export function proxyPages(ctx: ConsoleContext) {
       tried: isTried ? { recordId, row } : undefined,
       error: formError?.message,
     };
-    return answer(
-      request,
-      { title: `Proxy · ${base.name}`, currentUser, active: "bases", base, status: formError?.status },
-      <BaseFrame base={base} place="proxy">
-        <ProxyPage {...props} />
-      </BaseFrame>,
-    );
+    const page = { place: "proxy", title: "Proxy", status: formError?.status } as const;
+    return answerOnBase(request, currentUser, base, page, <ProxyPage {...props} />);
   }
 
   return new Elysia({ name: "proxy-pages", detail: { hide: true } })

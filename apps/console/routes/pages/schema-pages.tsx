@@ -14,7 +14,6 @@ import {
   typesLanguages,
 } from "../../../../core/exports";
 import type { TableSpec } from "../../../../core/replica";
-import { BaseFrame } from "../../../../views/base/frame";
 import { isHtmx, securityHeaders } from "../../../../views/render";
 import {
   SchemaDiagram,
@@ -27,6 +26,7 @@ import {
   schemaViews,
 } from "../../../../views/schema/schema-page";
 import { schemaScript } from "../../assets";
+import { answerOnBase } from "../../base-page";
 import { answer, type ConsoleContext, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
 import { cachedSample, cachedShape } from "../../shape-cache";
@@ -76,14 +76,14 @@ export function schemaPages(ctx: ConsoleContext) {
       const { tables } = shape;
       const view = viewOf(query.as);
       const page = (content: preact.VNode | null) =>
-        answer(
+        answerOnBase(
           request,
-          { title: `Schema · ${base.name}`, currentUser, active: "bases", base },
-          <BaseFrame base={base} place="schema">
-            <SchemaPage base={base} tables={tables} view={view}>
-              {content}
-            </SchemaPage>
-          </BaseFrame>,
+          currentUser,
+          base,
+          { place: "schema", title: "Schema" },
+          <SchemaPage base={base} tables={tables} view={view}>
+            {content}
+          </SchemaPage>,
         );
       if (tables.length === 0) return page(null);
       if (view === "types") {

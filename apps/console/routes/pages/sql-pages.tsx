@@ -27,7 +27,6 @@ import {
   withRunSlot,
 } from "../../../../core/sql-editor";
 import { type BoundSql, bindParameters, parametersOf } from "../../../../core/sql-parameters";
-import { BaseFrame } from "../../../../views/base/frame";
 import { ErrorNote } from "../../../../views/components";
 import { isHtmx, securityHeaders } from "../../../../views/render";
 import { EditorPage, type EditorProps } from "../../../../views/sql/editor-page";
@@ -35,6 +34,7 @@ import { QueryHistory } from "../../../../views/sql/history";
 import { QueryResults } from "../../../../views/sql/results";
 import { editorScripts } from "../../assets";
 import type { Names } from "../../assets/sql-completion";
+import { answerOnBase } from "../../base-page";
 import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, finish, formSecret, formText, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
@@ -74,17 +74,17 @@ export function sqlPages(ctx: ConsoleContext) {
       editorScripts(),
     ]);
     const { status, sql = samples[0]?.sql ?? "", ...rest } = facts;
-    return answer(
+    return answerOnBase(
       request,
-      { title: `SQL · ${base.name}`, currentUser, active: "bases", base, status },
-      <BaseFrame base={base} place="sql">
-        <EditorPage
-          {...{ base, userId: currentUser.userId, samples, saved, history, limits: SHOWN_LIMITS }}
-          {...scripts}
-          {...rest}
-          sql={sql.slice(0, MOST_ECHO)}
-        />
-      </BaseFrame>,
+      currentUser,
+      base,
+      { place: "sql", title: "SQL", status },
+      <EditorPage
+        {...{ base, userId: currentUser.userId, samples, saved, history, limits: SHOWN_LIMITS }}
+        {...scripts}
+        {...rest}
+        sql={sql.slice(0, MOST_ECHO)}
+      />,
     );
   }
 

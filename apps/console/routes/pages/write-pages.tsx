@@ -4,9 +4,9 @@ import { getBase } from "../../../../core/control/bases";
 import { listWrites } from "../../../../core/control/change-sets";
 import { listSqlUsers } from "../../../../core/control/placement";
 import { serverNow } from "../../../../core/postgres";
-import { BaseFrame } from "../../../../views/base/frame";
 import { WritesPage } from "../../../../views/base/writes";
-import { answer, type ConsoleContext, signedIn } from "../../page-kit";
+import { answerOnBase } from "../../base-page";
+import { type ConsoleContext, signedIn } from "../../page-kit";
 import { cachedTables } from "../../shape-cache";
 
 const LISTED = 200;
@@ -25,18 +25,18 @@ export function writePages(ctx: ConsoleContext) {
       const tables = await cachedTables(ctx, base);
       const isUnknown = new Set(unknown.map(({ set, position }) => `${set} ${position}`));
       const others = latest.filter(({ set, position }) => !isUnknown.has(`${set} ${position}`));
-      return answer(
+      return answerOnBase(
         request,
-        { title: `Writes with SQL · ${base.name}`, currentUser, active: "bases", base },
-        <BaseFrame base={base} place="proxy">
-          <WritesPage
-            base={base}
-            writes={[...unknown, ...others]}
-            users={new Map(users.map(({ role, name }) => [role, name]))}
-            tables={new Map(tables.map(({ tableId, name }) => [tableId, name]))}
-            now={serverNow(base)}
-          />
-        </BaseFrame>,
+        currentUser,
+        base,
+        { place: "proxy", title: "Writes with SQL" },
+        <WritesPage
+          base={base}
+          writes={[...unknown, ...others]}
+          users={new Map(users.map(({ role, name }) => [role, name]))}
+          tables={new Map(tables.map(({ tableId, name }) => [tableId, name]))}
+          now={serverNow(base)}
+        />,
       );
     });
 }
