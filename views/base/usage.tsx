@@ -2,8 +2,8 @@
 import type { Budget, MinuteUse, QuotaUse } from "../../core/control/budgets";
 import { BudgetAnswer, explanationOf, Slowed } from "../budget/budget";
 import { ButtonLink, Card } from "../components";
-import { Bars } from "../components/bars";
 import { Time } from "../components/time";
+import { fullScale, TimeChart } from "../components/time-chart";
 import { counted, inDigits, timeText } from "../format";
 
 /** The requests that the source allows a base in a second, and in a minute. */
@@ -43,29 +43,21 @@ export function Usage({ use, budget }: { use: QuotaUse; budget: Budget | null })
         </p>
       ) : null}
       <Slowed slowed={slowed} />
-      <div class="chart">
-        <span class="chart-top small muted" aria-hidden="true">
-          {QUOTA_PER_MINUTE} a minute
-        </span>
-        <Bars
-          summary={`Calls to Airtable: ${inDigits(recent)} in the last ${minutes.length} minutes, at most ${inDigits(most)} of ${QUOTA_PER_MINUTE} in one.`}
-          slots={minutes.length}
-          top={Math.max(QUOTA_PER_MINUTE, most)}
-          bars={minutes.map((minute) => ({
-            key: minute.minute.toISOString(),
-            title: titleOf(minute),
-            at: minute.minute,
-            parts: [
-              { value: minute.sync, class: "bar" },
-              { value: minute.client, class: "bar client" },
-            ],
-          }))}
-        />
-        <p class="chart-foot small muted" aria-hidden="true">
-          <span>{minutes.length} min ago</span>
-          <span>now</span>
-        </p>
-      </div>
+      <TimeChart
+        summary={`Calls to Airtable: ${inDigits(recent)} in the last ${minutes.length} minutes, at most ${inDigits(most)} of ${QUOTA_PER_MINUTE} in one.`}
+        form="stack"
+        timeForm="clock"
+        scale={fullScale(Math.max(QUOTA_PER_MINUTE, most), inDigits)}
+        bars={minutes.map((minute) => ({
+          title: titleOf(minute),
+          at: minute.minute,
+          parts: [
+            { value: minute.sync, class: "bar" },
+            { value: minute.client, class: "bar client" },
+          ],
+        }))}
+        foot={[`${minutes.length} min ago`, "now"]}
+      />
       <p class="small">
         Using {rateOf(minutes)} of {QUOTA_PER_SECOND} calls a second{" "}
         <span class="muted">(the {RATE_MINUTES} minutes before this one)</span>. This month: sync{" "}

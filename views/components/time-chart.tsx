@@ -166,7 +166,12 @@ function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-/** For counts: from zero to a round number. @param suffix of the upper tick */
+/** For counts: from zero to `top`; what is more ends at the upper edge. */
+export function fullScale(top: number, format: (value: number) => string): ChartScale {
+  return { heightOf: (value) => value / top, ticks: [{ value: top, text: format(top) }] };
+}
+
+/** For counts: from zero to a round number. */
 export function countScale(most: number, format: (value: number) => string): ChartScale {
   const top = roundUp(Math.max(1, most));
   const ticks = top === 1 ? [1] : [top / 2, top];
