@@ -25,14 +25,13 @@ import { answerOnBase } from "../../base-page";
 import { type FormError, formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
-import { TlsOffers } from "../../tls-offers";
+import { offeredSslMode } from "../../tls-offers";
 
 /** Of the sample queries, those that a new base shows. */
 const FIRST_QUERIES = 3;
 
 export function connectPages(ctx: ConsoleContext) {
   const { db } = ctx;
-  const offers = new TlsOffers();
   const by = (currentUser: CurrentUser) => ({ ...ctx, actor: actorOf(currentUser) });
 
   /**
@@ -58,7 +57,7 @@ export function connectPages(ctx: ConsoleContext) {
     const connect = (
       <Connect
         base={base}
-        access={await accessOf(offers, database, credentials)}
+        access={await accessOf(database, credentials)}
         client={isClient(query.with) ? query.with : "url"}
         isShown={isShown}
         location={database.location}
@@ -143,11 +142,11 @@ export function connectPages(ctx: ConsoleContext) {
 }
 
 /** A customer's URL says itself how to encrypt; of a server of ours, it is asked. */
-async function accessOf(offers: TlsOffers, database: Database, credentials: Credentials) {
+async function accessOf(database: Database, credentials: Credentials) {
   const { host, port, user, password, url } = credentials;
   const parameters = Object.fromEntries(new URL(url).searchParams);
   const { sslmode = null, ...others } = parameters;
-  const sslMode = sslmode ?? (database.clusterId === null ? null : await offers.sslMode(host, port));
+  const sslMode = sslmode ?? (database.clusterId === null ? null : await offeredSslMode(host, port));
   return { host, port, database: credentials.database, user, password, sslMode, parameters: others };
 }
 

@@ -11,31 +11,15 @@ import { answerOnBase } from "../../base-page";
 import { type FormError, formErrorOf } from "../../form-error";
 import { type ConsoleContext, goTo, signedIn } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
+import { TimedCache } from "../../timed-cache";
 import { isSandbox, tryWrite } from "../../try-write";
-
-/** How long the names of a base are cached, and of how many bases. */
-const KEPT_MS = 60_000;
-const MOST_KEPT = 200;
 
 export function proxyPages(ctx: ConsoleContext) {
   const { db, config } = ctx;
-  const find = (id: string, account: Account) => getBase(db, id, account.id);
-
   /** The columns come from the replica, which is a connection away. */
-  const known = new Map<string, { example: Promise<WriteExample | null>; at: number }>();
-
-  function exampleFor(base: Base): Promise<WriteExample | null> {
-    const cached = known.get(base.id);
-    if (cached && Date.now() - cached.at < KEPT_MS) return cached.example;
-    if (known.size >= MOST_KEPT) known.clear();
-    const example = readExample(base);
-    known.set(base.id, { example, at: Date.now() });
-    void example.then(
-      (found) => found ?? known.delete(base.id),
-      () => known.delete(base.id),
-    );
-    return example;
-  }
+  const examples = new TimedCache<WriteExample | null>({ most: 200 });
+  const exampleFor = (base: Base) => examples.get(base.id, () => readExample(base));
+  const find = (id: string, account: Account) => getBase(db, id, account.id);
 
   async function readExample(base: Base) {
     const at = {
