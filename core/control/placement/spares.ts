@@ -2,15 +2,16 @@
  * Keeps a spare database on each cluster that accepts databases, so that connecting a base does not wait for the creation of
  * one. One process of the installation prepares them at a time.
  */
-import { withTimeout } from "../../async";
+import { repeat, withTimeout } from "../../async";
 import type { Context } from "../../context";
 import { asOnly } from "../../postgres";
 import type { Running } from "../../process";
 import { prepareSpare } from "../../replica";
+import { MINUTE_MS } from "../../time-units";
 import { clusterAdminUrl, installationId, listClusters } from "./clusters";
 
 /** How often another process may have used one, or a cluster may have been added. */
-const EVERY_MS = 60_000;
+const EVERY_MS = MINUTE_MS;
 /** Longest time that a stopping process waits for one that is being prepared. What is incomplete is dropped later. */
 const STOP_MS = 5000;
 
@@ -23,28 +24,15 @@ export interface SpareKeeper extends Running {
 
 /** Prepares spare databases in the background, from now on. */
 export function startSpares(ctx: SpareContext): SpareKeeper {
-  let running: Promise<unknown> | undefined;
-  let isStopped = false;
-  let isWanted = false;
-  const run = () => {
-    isWanted = running !== undefined && !isStopped;
-    if (running || isStopped) return;
-    running = asOnly(ctx.db, "prepare spare databases", () => prepareSpares(ctx))
-      .catch((error: unknown) => ctx.log.warn({ error }, "preparing spare databases failed"))
-      .finally(() => {
-        running = undefined;
-        if (isWanted) run();
-      });
-  };
-  run();
-  const timer = setInterval(run, EVERY_MS);
+  const preparing = repeat(
+    EVERY_MS,
+    () => asOnly(ctx.db, "prepare spare databases", () => prepareSpares(ctx)),
+    (error) => ctx.log.warn({ error }, "preparing spare databases failed"),
+  );
+  void preparing.now();
   return {
-    used: run,
-    async stop() {
-      isStopped = true;
-      clearInterval(timer);
-      await withTimeout(STOP_MS, () => {}, running);
-    },
+    used: () => void preparing.now(),
+    stop: () => withTimeout(STOP_MS, () => {}, preparing.stop()),
   };
 }
 
