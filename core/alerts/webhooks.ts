@@ -3,13 +3,13 @@
  *
  * The URL and the secret that signs messages are both encrypted. The secret is shown once, when it is created.
  */
-import { randomBytes } from "node:crypto";
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../context";
 import { recordChange } from "../control/audit";
 import { BasetideError } from "../errors";
 import { isId, newId } from "../ids";
 import { cleanText } from "../postgres";
+import { newSecret } from "../secrets";
 import { type AlertKind, inOrder, usualKinds } from "./kinds";
 import type { WebhookForm } from "./payload";
 import { checkReceiver, NotDelivered } from "./post";
@@ -73,7 +73,7 @@ export async function createWebhook(
   const url = await checkUrl(webhook.url, ctx.config);
   const name = checkName(webhook.name || url.hostname);
   const id = newId("alert_webhook");
-  const secret = `whsec_${randomBytes(32).toString("base64url")}`;
+  const secret = `whsec_${newSecret()}`;
   const kinds = inOrder(webhook.kinds ?? usualKinds);
   await ctx.db.begin(async (tx) => {
     await tx`select from accounts where id = ${accountId} for no key update`;

@@ -11,7 +11,8 @@ import { CONTROL_SETTINGS } from "./session-settings";
 
 /** Connections per process: enough for its concurrent requests, few enough for a fleet on one server. */
 const POOL_SIZE = 10;
-const CONNECT_TIMEOUT_SECONDS = 5;
+/** How long the control plane may take to accept a connection. */
+export const CONTROL_CONNECT_SECONDS = 5;
 export const IDLE_TIMEOUT_SECONDS = 60;
 
 const READ_ONLY_MESSAGE =
@@ -22,7 +23,7 @@ export function connectControl(url: string, options: { max?: number } & SessionO
   const { max = POOL_SIZE, ...session } = options;
   const pool = {
     max,
-    connect_timeout: CONNECT_TIMEOUT_SECONDS,
+    connect_timeout: CONTROL_CONNECT_SECONDS,
     idle_timeout: IDLE_TIMEOUT_SECONDS,
     onnotice: () => {},
     types: ARRAY_TYPES,

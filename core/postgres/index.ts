@@ -21,7 +21,8 @@ export {
 export { ipv6OnlyProblem } from "./ipv6-only";
 export { requireKeptSessions } from "./kept-sessions";
 export { WATCHED_BY_SERVER } from "./options";
-export { closePg, connectPg, pgOptions } from "./pg-client";
+export { CLOSE_SECONDS, closePg, connectPg, pgOptions } from "./pg-client";
+export { CONNECT_SECONDS } from "./pooling";
 export { probe, type ServerReport } from "./probe";
 export { agoMs, serverNow, serverTime } from "./server-time";
 export { knownTransactionPooler, refuseKnownPooler, sessionRemedy } from "./session-urls";

@@ -2,8 +2,7 @@
 import { listChanges } from "../../../core/control/audit";
 import { ofAccount, resource } from "../resource-kit/resource";
 import { auditEntries, auditQuery } from "../schemas/history";
-
-const DEFAULT_ENTRIES = 100;
+import { LISTED } from "../schemas/parts";
 
 export const auditResource = resource({ tag: "Account", scope: ofAccount }).all({
   api: "GET /api/v1/audit",
@@ -12,7 +11,7 @@ export const auditResource = resource({ tag: "Account", scope: ofAccount }).all(
     "Changes made in the console, through the API or by the operator. Entries are kept for 400 days.",
   query: auditQuery,
   answer: auditEntries,
-  async run({ db }, account, { before, limit = DEFAULT_ENTRIES }) {
+  async run({ db }, account, { before, limit = LISTED }) {
     const entries = await listChanges(db, { accountId: account.id, before, limit });
     return entries.map(({ actorKind: kind, actor: name, ...entry }) => ({
       ...entry,

@@ -9,10 +9,10 @@ import { idParams } from "../schemas";
 import { baseCalls, callsQuery } from "../schemas/calls";
 import { runs, runsQuery, schemaChanges, schemaChangesQuery } from "../schemas/history";
 import { nameList, oldNameList } from "../schemas/names";
+import { LISTED } from "../schemas/parts";
 
 const API = "/api/v1/bases/:id";
 const DEFAULT_RUNS = 50;
-const DEFAULT_CHANGES = 100;
 
 export const baseReports = resource({ tag: "Bases", params: idParams, scope: ofBase })
   .all({
@@ -48,8 +48,7 @@ export const baseReports = resource({ tag: "Bases", params: idParams, scope: ofB
     description: "A change is listed once it is applied to the database. Changes are kept for a year.",
     query: schemaChangesQuery,
     answer: schemaChanges,
-    run: ({ db }, base, { limit = DEFAULT_CHANGES, severity }) =>
-      listSchemaChanges(db, base.id, limit, severity),
+    run: ({ db }, base, { limit = LISTED, severity }) => listSchemaChanges(db, base.id, limit, severity),
   })
   .all({
     api: `GET ${API}/names`,

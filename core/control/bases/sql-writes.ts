@@ -1,12 +1,10 @@
 /** Turns SQL writes of a base on and off in its replica, and keeps the secret of its triggers. */
-import { randomBytes } from "node:crypto";
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId } from "../../ids";
 import { installWrites, type ReplicaTarget, removeWrites } from "../../replica";
+import { newSecret } from "../../secrets";
 import type { Base } from "./base-row";
-
-const SECRET_BYTES = 32;
 
 type WritesContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 
@@ -40,7 +38,7 @@ export async function switchSqlWrites(
 }
 
 async function ensureSecret({ db, secrets }: WritesContext, baseId: string): Promise<string> {
-  const made = secrets.encrypt(randomBytes(SECRET_BYTES).toString("base64url"), secretContext(baseId));
+  const made = secrets.encrypt(newSecret(), secretContext(baseId));
   const [row] = await db<{ encrypted: string }[]>`
     update bases set encrypted_write_secret = coalesce(encrypted_write_secret, ${made})
     where id = ${baseId} and state <> 'deleting' returning encrypted_write_secret as encrypted`;

@@ -6,11 +6,11 @@ import type { Actor, Context, Db } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { newId } from "../../ids";
 import { isUniqueViolation, requireKeptSessions } from "../../postgres";
+import { POSTGRES_PORT } from "../../postgres-url";
 import { ROLE_PATTERN, withAdmin } from "../../replica";
 import { recordChange } from "../audit";
 
 const DEFAULT_CLUSTER = "default";
-const POSTGRES_PORT = 5432;
 
 export interface Cluster {
   id: string;

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { Socket } from "node:net";
 import { LOGIN_MESSAGES } from "../limits";
-import { message } from "../messages";
+import { HEAD_BYTES as BODY, message } from "../messages";
 import type { ServerAddress } from "../server";
 import { checkBackendKey, checkReady, isKnownParameter, readError } from "./bodies";
 import { GatewayRefusal, Violation } from "./fault";
@@ -13,7 +13,6 @@ import type { Pull } from "./pull";
 import { Scram } from "./scram";
 
 const MECHANISM = "SCRAM-SHA-256";
-const BODY = 5;
 /** Length of the kind of an authentication message. */
 const KIND_BYTES = 4;
 

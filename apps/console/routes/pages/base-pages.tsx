@@ -28,11 +28,11 @@ import { isHtmx } from "../../../../views/render";
 import { answerOnBase } from "../../base-page";
 import { answer, type ConsoleContext, finish, formText, noNews, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
+import { LISTED } from "../../schemas/parts";
 import { cachedTables } from "../../shape-cache";
 import { readChoice } from "./base-choice";
 import { readList } from "./base-listing";
 
-const LISTED_CHANGES = 100;
 const LISTED_RUNS = 200;
 
 export function basePages(ctx: ConsoleContext) {
@@ -140,7 +140,7 @@ export function basePages(ctx: ConsoleContext) {
       if (params.place === "runs")
         return page("runs", "Runs", <RunsPage runs={runs} now={serverNow(base)} />);
       if (params.place === "schema-changes") {
-        const changes = await listSchemaChanges(db, base.id, LISTED_CHANGES);
+        const changes = await listSchemaChanges(db, base.id, LISTED);
         const view = <SchemaChanges changes={changes} now={serverNow(base)} />;
         return page("schema", "Schema changes", view);
       }
