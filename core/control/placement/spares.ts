@@ -7,11 +7,10 @@ import type { Context } from "../../context";
 import { asOnly } from "../../postgres";
 import type { Running } from "../../process";
 import { prepareSpare } from "../../replica";
-import { MINUTE_MS } from "../../time-units";
 import { clusterAdminUrl, installationId, listClusters } from "./clusters";
 
 /** How often another process may have used one, or a cluster may have been added. */
-const EVERY_MS = MINUTE_MS;
+const EVERY_MS = 60_000;
 /** Longest time that a stopping process waits for one that is being prepared. What is incomplete is dropped later. */
 const STOP_MS = 5000;
 
