@@ -10,6 +10,8 @@ import { WATCHED_BY_SERVER } from "./options";
 import { CONTROL_SETTINGS } from "./session-settings";
 
 /** Connections per process: enough for its concurrent requests, few enough for a fleet on one server. */
+/** Of what people name, characters. */
+const MAX_NAME_LENGTH = 100;
 const POOL_SIZE = 10;
 /** How long the control plane may take to accept a connection. */
 export const CONTROL_CONNECT_SECONDS = 5;
@@ -91,6 +93,18 @@ export function jsonParameter(value: unknown): string {
 /** Returns `text` without characters that Postgres cannot store. */
 export function cleanText(text: string): string {
   return text.toWellFormed().replaceAll("\0", "");
+}
+
+/**
+ * Returns a name that a person has given, in one line.
+ *
+ * @param what it names, such as `A workspace`
+ * @throws BasetideError `invalid_request` if it is empty or too long
+ */
+export function checkedName(text: string, what: string, most = MAX_NAME_LENGTH): string {
+  const name = cleanText(text).replace(/\s+/g, " ").trim();
+  if (name !== "" && name.length <= most) return name;
+  throw new BasetideError("invalid_request", `${what}'s name must have 1 to ${most} characters`);
 }
 
 /**

@@ -4,6 +4,7 @@ export { connectServer, type NewConnection, ownServer, type SessionOptions } fro
 export {
   asControlError,
   asOnly,
+  checkedName,
   cleanText,
   connectControl,
   isUniqueViolation,

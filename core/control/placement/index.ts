@@ -82,6 +82,7 @@ export {
   createSqlUser,
   endSqlUserSessions,
   knownAgentLogin,
+  MAX_LABEL_LENGTH,
   revokeAgentUsers,
   revokeSqlUser,
   rotateSqlUser,
