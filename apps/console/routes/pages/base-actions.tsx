@@ -1,9 +1,8 @@
 /** The actions on a base that are no resource: each setting, with the question before one that retypes columns, and the pause. */
 import { Elysia } from "elysia";
-import { type Account, actorOf, type CurrentUser } from "../../../../core/control/accounts";
+import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import {
   type ChangeEffect,
-  getBase,
   type RetypingSetting,
   resolveIndexes,
   retypingSettings,
@@ -22,24 +21,22 @@ import { isHtmx } from "../../../../views/render";
 import { answerOnBase } from "../../base-page";
 import { pageSizeOf } from "../../change-figures";
 import { formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, finish, formText, goTo, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, formText, goTo, onOneBase } from "../../page-kit";
 import { settingsView } from "../../resources/base-settings";
 import { cachedShape } from "../../shape-cache";
 
 export function baseActions(ctx: ConsoleContext) {
   const by = (currentUser: CurrentUser) => ({ ...ctx, actor: actorOf(currentUser) });
-  const find = (id: string, account: Account) => getBase(ctx.db, id, account.id);
 
   return new Elysia({ name: "base-actions", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/bases/:id/settings/indexes/columns", async ({ request, currentUser, account, params, query }) => {
-      const { tables } = await cachedShape(ctx, await find(params.id, account));
+    .use(onOneBase(ctx))
+    .get("/bases/:id/settings/indexes/columns", async ({ request, currentUser, base, query }) => {
+      const { tables } = await cachedShape(ctx, base);
       const table = tables.find(({ name }) => name === query.table);
       if (!table) throw new BasetideError("not_found", `There is no table ${query.table} in this database`);
       return answer(request, { title: "Settings", currentUser }, <IndexColumns table={table} />);
     })
-    .get("/bases/:id/settings/:name", async ({ request, currentUser, account, params, query }) => {
-      const base = await find(params.id, account);
+    .get("/bases/:id/settings/:name", async ({ request, currentUser, base, params, query }) => {
       const setting = settingByName(params.name);
       const back = `/bases/${base.id}/settings`;
       const key = setting && retypingSettings.find((one) => one === setting.key);
@@ -62,8 +59,7 @@ export function baseActions(ctx: ConsoleContext) {
       if (isDialog) return answer(request, { title, currentUser }, question);
       return answerOnBase(request, currentUser, base, { place: "settings", title }, question);
     })
-    .post("/bases/:id/settings/:name", async ({ request, currentUser, account, params, body }) => {
-      const base = await find(params.id, account);
+    .post("/bases/:id/settings/:name", async ({ request, currentUser, base, params, body }) => {
       const setting = settingByName(params.name);
       if (!setting?.section) throw new BasetideError("not_found", "This setting does not exist");
       const written = setting.type === "indexes" ? indexesIn(body) : formText(body, "value");
@@ -82,8 +78,7 @@ export function baseActions(ctx: ConsoleContext) {
       const view = await settingsView(ctx, base, { refused: { name: setting.name, written, error } });
       return answerOnBase(request, currentUser, base, { place: "settings", title: "Settings", status }, view);
     })
-    .post("/bases/:id/pause", async ({ request, currentUser, account, params, body }) => {
-      const base = await find(params.id, account);
+    .post("/bases/:id/pause", async ({ request, currentUser, base, body }) => {
       const paused = formText(body, "paused") === "on";
       await updateSettings(by(currentUser), base, { paused });
       const text = paused ? "Syncing is paused. Your data stays queryable." : "Syncing resumed.";

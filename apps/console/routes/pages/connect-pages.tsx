@@ -1,7 +1,7 @@
 /** The last steps of connecting a base: its connection details for each program, its SQL users, and first queries. */
 import { Elysia } from "elysia";
 import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
-import { type AskedWrites, type Base, createSqlUserOf, getBase } from "../../../../core/control/bases";
+import { type AskedWrites, type Base, createSqlUserOf } from "../../../../core/control/bases";
 import {
   type Credentials,
   type Database,
@@ -23,7 +23,7 @@ import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answerOnBase } from "../../base-page";
 import { type FormError, formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, formText, onOneBase } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
 import { offeredSslMode } from "../../tls-offers";
 
@@ -94,17 +94,15 @@ export function connectPages(ctx: ConsoleContext) {
   }
 
   return new Elysia({ name: "connect-pages", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/bases/:id/connect", async ({ request, currentUser, account, params, query }) =>
-      show(request, currentUser, await getBase(db, params.id, account.id), query),
+    .use(onOneBase(ctx))
+    .get("/bases/:id/connect", ({ request, currentUser, base, query }) =>
+      show(request, currentUser, base, query),
     )
-    .post("/bases/:id/connect", async ({ request, currentUser, account, params, body }) => {
-      const base = await getBase(db, params.id, account.id);
+    .post("/bases/:id/connect", async ({ request, currentUser, base, body }) => {
       const chosen = { with: formText(body, "with"), user: formText(body, "user") || undefined };
       return show(request, currentUser, base, chosen, undefined, true);
     })
-    .post("/bases/:id/sql-users", async ({ request, currentUser, account, params, body }) => {
-      const base = await getBase(db, params.id, account.id);
+    .post("/bases/:id/sql-users", async ({ request, currentUser, base, body }) => {
       const [name, writes] = [formText(body, "name"), formText(body, "writes")];
       const created: SqlUser[] = [];
       const error = await formErrorOf(async () => {
@@ -116,8 +114,7 @@ export function connectPages(ctx: ConsoleContext) {
       const path = `/bases/${base.id}/connect?user=${user.id}`;
       return finish(request, path, `SQL user “${user.name}” created. Show its password to connect with it.`);
     })
-    .post("/bases/:id/connect/reading-url", async ({ request, currentUser, account, params, body }) => {
-      const base = await getBase(db, params.id, account.id);
+    .post("/bases/:id/connect/reading-url", async ({ request, currentUser, base, body }) => {
       const database = await getDatabase(db, base.database.id);
       const urlError = await formErrorOf(() =>
         setReadingUrl(by(currentUser), database, formText(body, "url")),
@@ -129,8 +126,7 @@ export function connectPages(ctx: ConsoleContext) {
         "Reading URL saved. Viewers can read this base now.",
       );
     })
-    .get("/bases/:id/ready", async ({ request, currentUser, account, params }) => {
-      const base = await getBase(db, params.id, account.id);
+    .get("/bases/:id/ready", async ({ request, currentUser, base }) => {
       const { tables } = await cachedShape(ctx, base);
       const counts = new Map(base.tables.map(({ name, records }) => [name, records]));
       const queries = sampleQueries(base.database.schema, tables, counts).slice(0, FIRST_QUERIES);

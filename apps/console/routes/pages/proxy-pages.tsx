@@ -1,7 +1,7 @@
 /** The page "Proxy" of a base: programs with the base's own names, and a trial in a sandbox. */
 import { Elysia } from "elysia";
-import type { Account, CurrentUser } from "../../../../core/control/accounts";
-import { type Base, getBase, readRecordRow } from "../../../../core/control/bases";
+import type { CurrentUser } from "../../../../core/control/accounts";
+import { type Base, readRecordRow } from "../../../../core/control/bases";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import { factsOf } from "../../../../core/source";
 import { isWriter, ProxyPage, type ProxyProps } from "../../../../views/base/proxy";
@@ -9,17 +9,16 @@ import { proxyEndpoint } from "../../../../views/base/snippets";
 import { type WriteExample, writeExampleOf } from "../../../../views/base/write-snippets";
 import { answerOnBase } from "../../base-page";
 import { type FormError, formErrorOf } from "../../form-error";
-import { type ConsoleContext, goTo, signedIn } from "../../page-kit";
+import { type ConsoleContext, goTo, onOneBase } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
 import { TimedCache } from "../../timed-cache";
 import { isSandbox, tryWrite } from "../../try-write";
 
 export function proxyPages(ctx: ConsoleContext) {
-  const { db, config } = ctx;
+  const { config } = ctx;
   /** The columns come from the replica, which is a connection away. */
   const examples = new TimedCache<WriteExample | null>({ most: 200 });
   const exampleFor = (base: Base) => examples.get(base.id, () => readExample(base));
-  const find = (id: string, account: Account) => getBase(db, id, account.id);
 
   async function readExample(base: Base) {
     const at = {
@@ -67,12 +66,11 @@ export function proxyPages(ctx: ConsoleContext) {
   }
 
   return new Elysia({ name: "proxy-pages", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/bases/:id/proxy", async ({ request, currentUser, account, params, query }) =>
-      show(request, currentUser, await find(params.id, account), query),
+    .use(onOneBase(ctx))
+    .get("/bases/:id/proxy", ({ request, currentUser, base, query }) =>
+      show(request, currentUser, base, query),
     )
-    .post("/bases/:id/proxy/try", async ({ request, currentUser, account, params, query }) => {
-      const base = await find(params.id, account);
+    .post("/bases/:id/proxy/try", async ({ request, currentUser, base, query }) => {
       let recordId = "";
       const formError = await formErrorOf(async () => {
         const example = await exampleFor(base);

@@ -1,18 +1,16 @@
 /** The pages and forms for what of a base is copied. */
 import { Elysia } from "elysia";
 import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
-import { type Base, getBase, readSelectable, setSelection } from "../../../../core/control/bases";
+import { type Base, readSelectable, setSelection } from "../../../../core/control/bases";
 import { placeOf, selectionPath, withQuery } from "../../../../views/base/selection";
 import { answerOnBase } from "../../base-page";
-import { type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
+import { type ConsoleContext, finish, formText, onOneBase } from "../../page-kit";
 import { cachedSelectable } from "../../selectable-cache";
 import { askedIn, saveSelection, showSelection } from "../../selection-form";
 
 const SAVED = "Saved. The next sync, which starts in a moment, applies it.";
 
 export function selectionPages(ctx: ConsoleContext) {
-  const { db } = ctx;
-
   const show = (
     request: Request,
     currentUser: CurrentUser,
@@ -22,16 +20,14 @@ export function selectionPages(ctx: ConsoleContext) {
   ) => answerOnBase(request, currentUser, base, { place: "settings", title: "Copied data", status }, view);
 
   return new Elysia({ name: "selection-pages", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/bases/:id/selection", async ({ request, currentUser, account, params, query }) => {
-      const base = await getBase(db, params.id, account.id);
+    .use(onOneBase(ctx))
+    .get("/bases/:id/selection", async ({ request, currentUser, base, query }) => {
       const { selection } = base;
       const showing = { place: placeOf(base), selection, ...askedIn(query) };
       const view = await showSelection(showing, () => cachedSelectable(ctx, base));
       return show(request, currentUser, base, view);
     })
-    .post("/bases/:id/selection", async ({ request, currentUser, account, params, body }) => {
-      const base = await getBase(db, params.id, account.id);
+    .post("/bases/:id/selection", async ({ request, currentUser, base, body }) => {
       const { selection } = base;
       const [search, tableId] = [formText(body, "q"), formText(body, "table")];
       const refused = await saveSelection({ place: placeOf(base), selection, search, tableId }, body, {

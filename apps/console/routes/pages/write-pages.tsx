@@ -1,12 +1,11 @@
 /** The page of what SQL users have written to a base. */
 import { Elysia } from "elysia";
-import { getBase } from "../../../../core/control/bases";
 import { listWrites } from "../../../../core/control/change-sets";
 import { listSqlUsers } from "../../../../core/control/placement";
 import { serverNow } from "../../../../core/postgres";
 import { WritesPage } from "../../../../views/base/writes";
 import { answerOnBase } from "../../base-page";
-import { type ConsoleContext, signedIn } from "../../page-kit";
+import { type ConsoleContext, onOneBase } from "../../page-kit";
 import { cachedTables } from "../../shape-cache";
 
 const LISTED = 200;
@@ -14,9 +13,8 @@ const LISTED = 200;
 export function writePages(ctx: ConsoleContext) {
   const { db } = ctx;
   return new Elysia({ name: "write-pages", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/bases/:id/writes", async ({ request, currentUser, account, params }) => {
-      const base = await getBase(db, params.id, account.id);
+    .use(onOneBase(ctx))
+    .get("/bases/:id/writes", async ({ request, currentUser, base }) => {
       const users = await listSqlUsers(db, base.database.id);
       const [unknown, latest] = await Promise.all([
         listWrites(ctx, base.id, { isUnknown: true, limit: LISTED }),
