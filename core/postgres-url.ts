@@ -32,7 +32,7 @@ export interface PostgresUrl {
   ignored: string[];
 }
 
-const POSTGRES_PORT = 5432;
+export const POSTGRES_PORT = 5432;
 const FORM = "must have the form postgres://user:password@host:port/database, with one host";
 /** A single host: no list, no socket path, no escapes. */
 const HOST = /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])$/i;

@@ -7,15 +7,12 @@ import { BasetideError, errorCodes } from "./errors";
 import { observeGateway } from "./external";
 import { listenForMetrics } from "./http/service";
 import { createLogger, type Logger } from "./log";
-import { asControlError, connectControl } from "./postgres";
+import { asControlError, CLOSE_SECONDS, connectControl } from "./postgres";
 import { parsePostgresUrl } from "./postgres-url";
 import { passwordOf, scrub, scrubberOf } from "./scrub";
 import { createSecretBox, loadSecretKeys } from "./secrets";
 import { printable } from "./terminal";
 import { startTracing } from "./trace";
-
-/** Longest wait for connections to end, in seconds; queries still running then are aborted. */
-const CLOSE_TIMEOUT_SECONDS = 5;
 
 /** Longest time for a process whose start failed to release its resources, ms. */
 const RELEASE_MS = 8000;
@@ -79,7 +76,7 @@ function cleanerOf(config: Config): (text: string) => string {
 }
 
 export async function closeContext(ctx: Context): Promise<void> {
-  await ctx.db.end({ timeout: CLOSE_TIMEOUT_SECONDS });
+  await ctx.db.end({ timeout: CLOSE_SECONDS });
   ctx.metrics.clear();
 }
 

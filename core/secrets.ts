@@ -12,6 +12,11 @@ import { join } from "node:path";
 import type { Config } from "./config";
 import { BasetideError } from "./errors";
 
+/** A secret that nothing can guess, as text for URLs: 32 random bytes. */
+export function newSecret(): string {
+  return randomBytes(32).toString("base64url");
+}
+
 const ALGORITHM = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;

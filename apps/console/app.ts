@@ -18,29 +18,11 @@ import { ApiDescription, type ApiRoute, openApiRoute } from "./openapi";
 import { answerPageError, isForPerson } from "./page-error";
 import { goTo } from "./page-kit";
 import { apiOf } from "./resource-kit/api-routes";
-import { agentsResource } from "./resources/agents";
-import { alertsResource } from "./resources/alerts";
-import { changeSetsResource } from "./resources/change-sets";
-import { connectionsResource } from "./resources/connections";
-import { proposalsResource } from "./resources/proposals";
-import { requestsResource } from "./resources/requests";
-import { workspacesResource } from "./resources/workspaces";
+import { resources } from "./resources";
 import { attachmentRoutes } from "./routes/attachments";
-import { auditRoutes } from "./routes/audit";
-import { baseRoutes } from "./routes/bases";
-import { callRoutes } from "./routes/calls";
-import { credentialRoutes } from "./routes/credentials";
-import { destinationRoutes } from "./routes/destinations";
-import { analystRoutes } from "./routes/exports";
 import { webhookRoutes } from "./routes/hooks";
-import { memberRoutes } from "./routes/members";
-import { nameRoutes } from "./routes/names";
 import { oauthRoutes } from "./routes/oauth";
 import { pageRoutes } from "./routes/pages";
-import { schemaChangeRoutes } from "./routes/schema-changes";
-import { selectionRoutes } from "./routes/selection";
-import { sourceRoutes } from "./routes/sources";
-import { sqlUserRoutes } from "./routes/sql-users";
 
 export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx)) {
   const api = new ApiDescription(ctx.config.consoleUrl);
@@ -74,27 +56,9 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .get("/healthz", ({ request }) => health(request), hidden)
     .get("/readyz", ({ request }) => health(request), hidden)
     .get("/metrics", ({ request }) => health(request), hidden)
-    .use(sourceRoutes(ctx))
-    .use(destinationRoutes(ctx))
-    .use(baseRoutes(ctx))
-    .use(apiOf(pagesCtx, workspacesResource))
-    .use(callRoutes(ctx))
-    .use(apiOf(pagesCtx, changeSetsResource))
-    .use(nameRoutes(ctx))
-    .use(schemaChangeRoutes(ctx))
-    .use(selectionRoutes(ctx))
-    .use(analystRoutes(ctx))
-    .use(credentialRoutes(ctx))
-    .use(sqlUserRoutes(ctx))
-    .use(apiOf(pagesCtx, agentsResource))
-    .use(apiOf(pagesCtx, proposalsResource))
-    .use(apiOf(pagesCtx, connectionsResource))
-    .use(apiOf(pagesCtx, requestsResource))
+    .use(resources.map((one) => apiOf(pagesCtx, one)))
     .use(webhookRoutes(ctx))
     .use(attachmentRoutes(ctx, attachmentUrls))
-    .use(auditRoutes(ctx))
-    .use(memberRoutes(ctx))
-    .use(apiOf(pagesCtx, alertsResource))
     .use(mcpRoutes(ctx))
     .use(oauthRoutes(pagesCtx))
     .use(assetRoutes())

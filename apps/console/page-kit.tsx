@@ -1,6 +1,6 @@
 /**
  * The helpers with which pages are built and answered. A module of `routes/pages` exports `(ctx: ConsoleContext) =>
- * Elysia`, begins with `.use(signedIn(ctx))` (or `anyone(ctx)`), is listed in `routes/pages/index.ts`, and its handlers
+ * Elysia`, begins with `.use(signedIn(ctx))` (or `onOneBase(ctx)`, or `anyone(ctx)`), is listed in `routes/pages/index.ts`, and its handlers
  * return `answer(request, { title, currentUser, active }, <View … />)` or `goTo(request, "/path")`.
  *
  * P1. Every request that changes something comes from a page of ours: `signedIn` and `anyone` check its origin, so no
@@ -13,7 +13,7 @@ import { Elysia } from "elysia";
 import type { VNode } from "preact";
 import type { FreshUrls } from "../../core/attachments";
 import type { CurrentUser } from "../../core/control/accounts";
-import type { ManagementContext } from "../../core/control/bases";
+import { getBase, type ManagementContext } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 import { PermittedProvider } from "../../views/components";
 import { Page, type PageProps } from "../../views/layout";
@@ -38,14 +38,28 @@ const OWN_ORIGIN = "http://own.invalid";
  * Pages for signed-in users: provides `currentUser` and its `account`. Other visitors sign in first and then return.
  */
 export function signedIn(ctx: ConsoleContext) {
-  return new Elysia({ name: "signed-in" }).derive({ as: "scoped" }, async ({ request, route, set }) => {
-    refuseForeign(request, ctx.config.consoleUrl);
-    const currentUser = await findCurrentUser(ctx, request, set);
-    if (!currentUser) throw new BasetideError("unauthorized", "Sign in first");
-    requireRole(currentUser, permissionFor(request.method, route));
-    rememberFlash(ctx, request, currentUser.sessionId);
-    return { currentUser, account: currentUser.account };
+  return new Elysia({ name: "signed-in" }).derive({ as: "scoped" }, (call) => admitted(ctx, call));
+}
+
+/** The same for pages of one base, which an address names as `:id`: provides `base`, too. */
+export function onOneBase(ctx: ConsoleContext) {
+  return new Elysia({ name: "on-one-base" }).derive({ as: "scoped" }, async (call) => {
+    const user = await admitted(ctx, call);
+    const { id } = call.params as { id: string };
+    return { ...user, base: await getBase(ctx.db, id, user.account.id) };
   });
+}
+
+async function admitted(
+  ctx: ConsoleContext,
+  { request, route, set }: { request: Request; route: string; set: Parameters<typeof findCurrentUser>[2] },
+) {
+  refuseForeign(request, ctx.config.consoleUrl);
+  const currentUser = await findCurrentUser(ctx, request, set);
+  if (!currentUser) throw new BasetideError("unauthorized", "Sign in first");
+  requireRole(currentUser, permissionFor(request.method, route));
+  rememberFlash(ctx, request, currentUser.sessionId);
+  return { currentUser, account: currentUser.account };
 }
 
 /** Pages for everyone: `currentUser` is null for a visitor who is not signed in. */

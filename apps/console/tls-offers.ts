@@ -1,26 +1,16 @@
 /** Whether servers of ours offer TLS at the address that customers connect to, as they would find it. */
 import { wait } from "../../core/async";
 import { offersTls } from "../../core/net";
+import { TimedCache } from "./timed-cache";
 
-const KEPT_MS = 10 * 60_000;
 /** A page does not wait longer: then clients decide for themselves, which works in both cases. */
 const PATIENCE_MS = 1000;
 
-export class TlsOffers {
-  readonly #known = new Map<string, { mode: Promise<string | null>; at: number }>();
+const offers = new TimedCache<string | null>({ keptMs: 10 * 60_000, most: 1000 });
 
-  /** Returns the `sslmode` for clients: `require` or `disable`; null if the server cannot be reached from here. */
-  sslMode(host: string, port: number): Promise<string | null> {
-    const address = `${host} ${port}`;
-    const known = this.#known.get(address);
-    if (known && Date.now() - known.at < KEPT_MS) return known.mode;
-    const mode = ask(host, port);
-    this.#known.set(address, { mode, at: Date.now() });
-    void mode.then((answer) => {
-      if (answer === null) this.#known.delete(address);
-    });
-    return mode;
-  }
+/** Returns the `sslmode` for clients: `require` or `disable`; null if the server cannot be reached from here. */
+export function offeredSslMode(host: string, port: number): Promise<string | null> {
+  return offers.get(`${host} ${port}`, () => ask(host, port));
 }
 
 async function ask(host: string, port: number): Promise<string | null> {

@@ -1,16 +1,7 @@
 /** `cluster add|list|drain`: the Postgres servers that hold replicas. */
 
 import { type Command, InvalidArgumentError } from "commander";
-import { isProblem } from "../../core/check-result";
-import {
-  addCluster,
-  type Cluster,
-  checkCluster,
-  drainCluster,
-  listClusters,
-  sharesOpenControl,
-} from "../../core/control/placement";
-import { BasetideError } from "../../core/errors";
+import { addCheckedCluster, type Cluster, drainCluster, listClusters } from "../../core/control/placement";
 import { formatFacts, formatTable, printResult } from "../../core/terminal";
 import { withContext } from "./context";
 import { addSecretOption, readSecret } from "./secret-option";
@@ -36,18 +27,10 @@ export function addClusterCommands(program: Command): void {
     .option("--json", "print JSON", false)
     .action(async (options: AddOptions) => {
       const adminUrl = await readSecret("url", { ...options });
-      const added = await withContext(async (ctx) => {
-        const { name, region, publicHost, publicPort } = options;
-        const results = URL.canParse(adminUrl) ? await checkCluster(adminUrl) : [];
-        const problem = results.find(isProblem);
-        if (problem) throw new BasetideError("conflict", `${problem.message}. ${problem.remedy}.`);
-        if (URL.canParse(adminUrl) && (await sharesOpenControl(ctx.db, adminUrl)))
-          throw new BasetideError(
-            "conflict",
-            "This server holds the control plane, whose database every role may connect to, also those of customers. Close that database first: `operator doctor` prints the statement.",
-          );
-        return addCluster(ctx, { name, region, adminUrl, publicHost, publicPort });
-      });
+      const { name, region, publicHost, publicPort } = options;
+      const added = await withContext((ctx) =>
+        addCheckedCluster(ctx, { name, region, adminUrl, publicHost, publicPort }),
+      );
       printResult(toRow(added), options.json, formatFacts);
     });
   cluster

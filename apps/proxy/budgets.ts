@@ -4,13 +4,12 @@
  * Most of each is reserved for keys that the source has accepted for a connected base. All others, among them keys of
  * bases that no account has connected, share the rest.
  */
+import { MB } from "../../core/byte-units";
 import { type BudgetShare, clientNetwork, SharedBudget } from "../../core/http";
 import { MAX_REQUEST_BYTES } from "./body";
 import type { Caller } from "./caller";
 import type { ProxyContext } from "./context";
 import type { ProxyTarget } from "./target";
-
-const MB = 1024 * 1024;
 
 type ProvenKind = "key" | "base" | "account";
 type UnprovenKind = "key" | "base";

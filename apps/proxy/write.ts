@@ -12,7 +12,7 @@ import {
   readWriteAnswer,
   type Write,
 } from "../../core/proxy";
-import type { Call } from "../../core/source";
+import { type Call, proxied } from "../../core/source";
 import { span } from "../../core/trace";
 import type { OpenShare } from "./answer-place";
 import type { Caller } from "./caller";
@@ -23,7 +23,7 @@ import { recordRateLimit, waitForQuota } from "./quota";
 import { askWhole, type UpstreamRequest, type WholeAnswer } from "./upstream";
 
 /** Maximum number of records of one write that are handled individually: ten times what the source accepts at once. */
-const MAX_IDS = 100;
+const maxIds = 10 * proxied.limits.writeSize;
 /** `x-basetide-sql: pending`: the source has made the write, and SQL does not show it yet. */
 export const SQL_HEADER = "x-basetide-sql";
 
@@ -142,7 +142,7 @@ async function showInReplicas(
   }
   const write = await whatWasWritten(call, request, answer);
   if (!write) return true;
-  if ((write.ids.length === 0 && !write.answer) || write.ids.length > MAX_IDS) {
+  if ((write.ids.length === 0 && !write.answer) || write.ids.length > maxIds) {
     ctx.log.warn({ status: answer?.status, records: write.ids.length }, "response to a write not understood");
     writes.catchUp(bases);
     return isUnconnected;

@@ -11,6 +11,7 @@ import { THIS_MACHINE } from "../../core/control/placement";
 import { BasetideError } from "../../core/errors";
 import { listenForMetrics } from "../../core/http/service";
 import { createLogger, type Logger } from "../../core/log";
+import { POSTGRES_PORT } from "../../core/postgres-url";
 import { closeContext, createContext } from "../../core/process";
 import { startAll } from "../all/start";
 import { connectDemo, type Demo } from "./demo";
@@ -18,7 +19,6 @@ import { startEmbeddedPostgres } from "./postgres/embedded-postgres";
 import { embeddedRoles } from "./postgres/embedded-roles";
 import { type SandboxAddress, startSampleSandbox } from "./sample-sandbox";
 
-const POSTGRES_PORT = 5432;
 const LOOPBACK = "127.0.0.1";
 /** The control plane's database on the embedded server; replicas have databases of their own next to it. */
 const CONTROL_DATABASE = "basetide";

@@ -4,7 +4,8 @@
  * I7. A base whose worker dies is detected by the missing heartbeat and queued again by any worker's reconciler.
  */
 import { Counter, Gauge } from "prom-client";
-import { Notifier, withTimeout } from "../../core/async";
+import { Notifier, repeat, withTimeout } from "../../core/async";
+import { MB } from "../../core/byte-units";
 import { basesBuilding } from "../../core/control/fleet";
 import type { Queue } from "../../core/queue";
 import { shareServers } from "../../core/replica";
@@ -13,7 +14,6 @@ import { evictFingerprints } from "../../core/sync/state";
 import { type Balance, balance } from "./balance";
 import { watchFreezes } from "./freeze-watch";
 import { Holds } from "./holds";
-import { repeat } from "./repeat";
 import { workerReport } from "./report";
 import type { WorkerContext } from "./sync-context";
 
@@ -36,7 +36,6 @@ const SIGN_OFF_MS = 1000;
 /** A process frozen for this long has lost its jobs because of that, ms; and it learns of the loss within this time. */
 const FROZEN_MS = 8_000;
 const FROZEN_NOTED_MS = 30_000;
-const MB = 2 ** 20;
 
 export interface Worker {
   /** Number of bases held. */
@@ -136,8 +135,8 @@ export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = ho
     metrics.evicted.inc(evicted);
   }
 
-  const beating = repeat(HEARTBEAT_MS, log, "sending a heartbeat failed", beat);
-  const evicting = repeat(SELDOM_MS, log, "evicting fingerprints failed", evict);
+  const beating = repeat(HEARTBEAT_MS, beat, (error) => log.warn({ error }, "sending a heartbeat failed"));
+  const evicting = repeat(SELDOM_MS, evict, (error) => log.warn({ error }, "evicting fingerprints failed"));
   await queue.onRequest(() => void beating.now());
   await beating.now();
   const taking = takeJobs();
@@ -151,7 +150,7 @@ export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = ho
     },
     async stop() {
       stopping.abort();
-      evicting.stop();
+      void evicting.stop();
       const signingOff = report
         .end()
         .catch((error: unknown) => log.warn({ error }, "deregistering the worker failed"));
@@ -160,7 +159,7 @@ export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = ho
       await taking;
       await closing;
       freezes.stop();
-      beating.stop();
+      void beating.stop();
       await signingOff;
     },
   };

@@ -3,8 +3,8 @@ import type { Db } from "../context";
 import type { Alert } from "./kinds";
 import type { Message } from "./payload";
 
-/** Messages queued in one batch. */
-const BATCH = 500;
+/** Messages queued, and bases read, in one batch; between batches the process does other work. */
+export const BATCH = 500;
 
 type MessageState = "waiting" | "sent" | "given_up" | "dropped";
 

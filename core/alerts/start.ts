@@ -7,6 +7,7 @@
  */
 import type { JobResult, PgBoss } from "pg-boss";
 import { Counter } from "prom-client";
+import { repeat } from "../async";
 import type { Context } from "../context";
 import { mailDelivery } from "../mail";
 import { createMailPermits } from "../mail-permits";
@@ -65,19 +66,15 @@ export async function startAlerts(
   await boss.work<Job>(GIVEN_UP_QUEUE, polling, async (jobs) => {
     for (const { data } of jobs) await giveUp(delivery, data.messageId);
   });
-  let looking: Promise<void> | undefined;
-  const look = () => {
-    looking ??= lookOnce(ctx, boss, everyMs, worker).finally(() => {
-      looking = undefined;
-    });
-    return looking;
-  };
-  const timer = setInterval(() => void look(), everyMs);
+  const looking = repeat(
+    everyMs,
+    () => lookOnce(ctx, boss, everyMs, worker),
+    (error) => ctx.log.warn({ error }, "evaluating alert conditions failed"),
+  );
   return {
-    look,
+    look: looking.now,
     async stop() {
-      clearInterval(timer);
-      await looking;
+      await looking.stop();
       await Promise.all([QUEUE, GIVEN_UP_QUEUE].map((name) => boss.offWork(name, { wait: true })));
     },
   };
@@ -92,13 +89,9 @@ interface Job {
  * queues them after the next evaluation.
  */
 async function lookOnce(ctx: Context, boss: PgBoss, everyMs: number, worker: string): Promise<void> {
-  try {
-    const alerts = await evaluate(ctx, { everyMs });
-    if (alerts) ctx.log.info({ alerts }, "alerts recorded");
-    if (await queueMessages(ctx, boss)) boss.notifyWorker(worker);
-  } catch (error) {
-    ctx.log.warn({ error }, "evaluating alert conditions failed");
-  }
+  const alerts = await evaluate(ctx, { everyMs });
+  if (alerts) ctx.log.info({ alerts }, "alerts recorded");
+  if (await queueMessages(ctx, boss)) boss.notifyWorker(worker);
 }
 
 /** Idempotent: the job has the message's own id. @returns whether there were any */

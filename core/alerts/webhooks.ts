@@ -3,20 +3,19 @@
  *
  * The URL and the secret that signs messages are both encrypted. The secret is shown once, when it is created.
  */
-import { randomBytes } from "node:crypto";
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../context";
 import { recordChange } from "../control/audit";
 import { BasetideError } from "../errors";
 import { isId, newId } from "../ids";
-import { cleanText } from "../postgres";
+import { checkedName } from "../postgres";
+import { newSecret } from "../secrets";
 import { type AlertKind, inOrder, usualKinds } from "./kinds";
 import type { WebhookForm } from "./payload";
 import { checkReceiver, NotDelivered } from "./post";
 
 /** Per account: more is a mistake. */
 const MAX_WEBHOOKS = 10;
-const MAX_NAME_LENGTH = 100;
 const MAX_URL_LENGTH = 2000;
 
 export interface Webhook {
@@ -71,9 +70,9 @@ export async function createWebhook(
   webhook: NewWebhook,
 ): Promise<{ webhook: Webhook; secret: string }> {
   const url = await checkUrl(webhook.url, ctx.config);
-  const name = checkName(webhook.name || url.hostname);
+  const name = checkedName(webhook.name || url.hostname, "A webhook");
   const id = newId("alert_webhook");
-  const secret = `whsec_${randomBytes(32).toString("base64url")}`;
+  const secret = `whsec_${newSecret()}`;
   const kinds = inOrder(webhook.kinds ?? usualKinds);
   await ctx.db.begin(async (tx) => {
     await tx`select from accounts where id = ${accountId} for no key update`;
@@ -106,7 +105,7 @@ export async function updateWebhook(
 ): Promise<Webhook> {
   const { id, accountId } = webhook;
   const url = change.url === undefined ? undefined : await checkUrl(change.url, ctx.config);
-  const name = checkName(change.name ?? webhook.name);
+  const name = checkedName(change.name ?? webhook.name, "A webhook");
   const form = change.form ?? webhook.form;
   const isOn = change.isOn ?? webhook.isOn;
   const kinds = inOrder(change.kinds ?? webhook.kinds);
@@ -177,12 +176,6 @@ async function checkUrl(
     throw error;
   }
   return url;
-}
-
-function checkName(text: string): string {
-  const name = cleanText(text).trim();
-  if (name !== "" && name.length <= MAX_NAME_LENGTH) return name;
-  throw invalid(`A webhook's name must have 1 to ${MAX_NAME_LENGTH} characters`);
 }
 
 function invalid(message: string): BasetideError {

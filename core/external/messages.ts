@@ -26,11 +26,14 @@ export interface Ping {
   beat: number;
 }
 
+/** Of a message: its type and length. */
+export const HEAD_BYTES = 5;
+
 /** Builds a message: its type, length and body. */
 export function message(type: string, ...parts: (Buffer | string)[]): Buffer {
   const body = parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
   const length = body.reduce((sum, part) => sum + part.length, 4);
-  const head = Buffer.alloc(5);
+  const head = Buffer.alloc(HEAD_BYTES);
   head.write(type, 0, "latin1");
   head.writeUInt32BE(length, 1);
   return Buffer.concat([head, ...body], length + 1);

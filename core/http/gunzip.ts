@@ -13,7 +13,7 @@ const MOST_BODY_BYTES = 60 * 1024;
 const MOST_TEXT_BYTES = 1024 * 1024;
 const FIRST_TEXT_BYTES = 128 * 1024;
 /** Header and trailer of a gzip member, bytes. */
-const SHORTEST_GZIP = 18;
+export const SHORTEST_GZIP = 18;
 
 /**
  * What a stream of node:zlib writes with. No documented function decompresses into memory that is there already.

@@ -3,7 +3,7 @@ export { allowLongAnswer } from "./answer-time";
 export { type Authority, createAuthority, openAuthority } from "./authority";
 export { clientAddress, isFromThisMachine, isLoopbackUrl } from "./client-address";
 export { clientNetwork, networkOf, networksAround } from "./client-network";
-export { freeNow, gunzipAtOnce, gunzipBriefly } from "./gunzip";
+export { freeNow, gunzipAtOnce, gunzipBriefly, SHORTEST_GZIP } from "./gunzip";
 export { compressed } from "./gzip";
 export { type BodyFailure, IncomingBody } from "./incoming-body";
 export { type Listener, type ListenOptions, listen, portError, reachedAt } from "./listen";

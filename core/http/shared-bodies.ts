@@ -1,11 +1,11 @@
 /** The bodies of requests to an app that parses them itself share the memory of its process. */
+import { MB } from "../byte-units";
 import { copyServer } from "./answer-time";
 import { copyAddress } from "./client-address";
 import { clientNetwork } from "./client-network";
 import { IncomingBody } from "./incoming-body";
 import { SharedBudget } from "./shared-budget";
 
-const MB = 1024 * 1024;
 const BUDGET = { most: 64 * MB, mostPer: { network: 8 * MB } };
 
 export class SharedBodies {

@@ -6,11 +6,9 @@ import type { Logger } from "../log";
 import { LruMap } from "../lru-map";
 
 /** How long the control plane's answer about a base is used, ms. */
-const LOOKUP_AGE_MS = 3000;
-/** A control plane that does not answer within this time counts as unavailable, ms. */
-const LOOKUP_MS = 1000;
-/** How long it is not asked again after it was unavailable, ms. */
-const AWAY_MS = 1000;
+export const LOOKUP_AGE_MS = 3000;
+/** A control plane that does not answer within this time counts as unavailable, and is not asked again for as long, ms. */
+export const CONTROL_PATIENCE_MS = 1000;
 const MAX_BASES = 2000;
 
 interface Lookup {
@@ -39,7 +37,7 @@ export function acceptedKeyStore({ db, log }: { db: Db; log: Logger }, now: () =
     if (now() < awayUntil) return undefined;
     try {
       const rows = await withTimeout(
-        LOOKUP_MS,
+        CONTROL_PATIENCE_MS,
         "control_unavailable",
         (async () => db<{ key_hash: string; ago_ms: number }[]>`
           select key_hash, (extract(epoch from now() - accepted_at) * 1000)::float8 as ago_ms
@@ -48,7 +46,7 @@ export function acceptedKeyStore({ db, log }: { db: Db; log: Logger }, now: () =
       return new Map(rows.map((row) => [row.key_hash, row.ago_ms]));
     } catch (error) {
       log.debug({ error }, "reading accepted keys failed");
-      awayUntil = now() + AWAY_MS;
+      awayUntil = now() + CONTROL_PATIENCE_MS;
       return undefined;
     }
   }

@@ -7,7 +7,7 @@ import { LruMap } from "../lru-map";
 import { loadSecretKeys } from "../secrets";
 
 /** Number of cached hashes, so that a client's later requests need no HMAC. */
-const MAX_REMEMBERED = 5000;
+export const REMEMBERED_KEYS = 5000;
 /** Longer headers are not cached, because unknown clients could fill the memory with them. */
 const MAX_REMEMBERED_LENGTH = 512;
 const PURPOSE = "accepted keys";
@@ -19,7 +19,7 @@ export function keyHasher(config: Parameters<typeof loadSecretKeys>[0]): KeyHash
   const secret = createHmac("sha256", Buffer.from(loadSecretKeys(config)[0], "base64"))
     .update(PURPOSE)
     .digest();
-  const remembered = new LruMap<string, string>(MAX_REMEMBERED);
+  const remembered = new LruMap<string, string>(REMEMBERED_KEYS);
   return (sourceBaseId, authorization) => {
     const named = `${sourceBaseId}\n${authorization}`;
     const known = remembered.get(named);

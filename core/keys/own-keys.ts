@@ -2,9 +2,7 @@
 import type { Context } from "../context";
 import { decryptApiKey } from "../control/bases";
 import { LruMap } from "../lru-map";
-import { authorizationOf, type KeyHasher } from "./key-hash";
-
-const MAX_REMEMBERED = 5000;
+import { authorizationOf, type KeyHasher, REMEMBERED_KEYS } from "./key-hash";
 
 interface BaseWithKey {
   id: string;
@@ -16,7 +14,7 @@ interface BaseWithKey {
 export type IsOwnKey = (base: BaseWithKey, hash: string) => boolean;
 
 export function ownKeys(ctx: Pick<Context, "secrets">, hashOf: KeyHasher): IsOwnKey {
-  const remembered = new LruMap<string, string>(MAX_REMEMBERED);
+  const remembered = new LruMap<string, string>(REMEMBERED_KEYS);
   return (base, hash) => {
     const named = `${base.id} ${base.encryptedApiKey}`;
     let own = remembered.get(named);

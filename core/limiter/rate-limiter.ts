@@ -9,7 +9,7 @@ import { withTimeout } from "../async";
 import type { Context, Db } from "../context";
 import type { HeldConnection } from "../http/connections";
 import type { Logger } from "../log";
-import { connectControl } from "../postgres";
+import { CLOSE_SECONDS, connectControl } from "../postgres";
 import type { Priority, WaitOptions } from "./base-queue";
 import { CallCounter } from "./call-counter";
 import { processClock, type QuotaClock } from "./clock";
@@ -138,9 +138,6 @@ export function rateLimiterOf(ctx: { db: Db; log: Logger; metrics: Registry }): 
   limiters.set(ctx.db, limiter);
   return limiter;
 }
-
-/** Longest wait for statements that are running when the limiter closes, s. */
-const CLOSE_SECONDS = 5;
 
 /**
  * The rate limiter of a process that serves many bases, on two connections of its own: the statements of all bases follow each

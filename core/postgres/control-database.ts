@@ -10,8 +10,11 @@ import { WATCHED_BY_SERVER } from "./options";
 import { CONTROL_SETTINGS } from "./session-settings";
 
 /** Connections per process: enough for its concurrent requests, few enough for a fleet on one server. */
+/** Of what people name, characters. */
+const MAX_NAME_LENGTH = 100;
 const POOL_SIZE = 10;
-const CONNECT_TIMEOUT_SECONDS = 5;
+/** How long the control plane may take to accept a connection. */
+export const CONTROL_CONNECT_SECONDS = 5;
 export const IDLE_TIMEOUT_SECONDS = 60;
 
 const READ_ONLY_MESSAGE =
@@ -22,7 +25,7 @@ export function connectControl(url: string, options: { max?: number } & SessionO
   const { max = POOL_SIZE, ...session } = options;
   const pool = {
     max,
-    connect_timeout: CONNECT_TIMEOUT_SECONDS,
+    connect_timeout: CONTROL_CONNECT_SECONDS,
     idle_timeout: IDLE_TIMEOUT_SECONDS,
     onnotice: () => {},
     types: ARRAY_TYPES,
@@ -90,6 +93,18 @@ export function jsonParameter(value: unknown): string {
 /** Returns `text` without characters that Postgres cannot store. */
 export function cleanText(text: string): string {
   return text.toWellFormed().replaceAll("\0", "");
+}
+
+/**
+ * Returns a name that a person has given, in one line.
+ *
+ * @param what it names, such as `A workspace`
+ * @throws BasetideError `invalid_request` if it is empty or too long
+ */
+export function checkedName(text: string, what: string, most = MAX_NAME_LENGTH): string {
+  const name = cleanText(text).replace(/\s+/g, " ").trim();
+  if (name !== "" && name.length <= most) return name;
+  throw new BasetideError("invalid_request", `${what}'s name must have 1 to ${most} characters`);
 }
 
 /**

@@ -4,6 +4,7 @@ export { connectServer, type NewConnection, ownServer, type SessionOptions } fro
 export {
   asControlError,
   asOnly,
+  checkedName,
   cleanText,
   connectControl,
   isUniqueViolation,
@@ -21,7 +22,8 @@ export {
 export { ipv6OnlyProblem } from "./ipv6-only";
 export { requireKeptSessions } from "./kept-sessions";
 export { WATCHED_BY_SERVER } from "./options";
-export { closePg, connectPg, pgOptions } from "./pg-client";
+export { CLOSE_SECONDS, closePg, connectPg, pgOptions } from "./pg-client";
+export { CONNECT_SECONDS } from "./pooling";
 export { probe, type ServerReport } from "./probe";
 export { agoMs, serverNow, serverTime } from "./server-time";
 export { knownTransactionPooler, refuseKnownPooler, sessionRemedy } from "./session-urls";

@@ -3,16 +3,16 @@ import type pg from "pg";
 import { withTimeout } from "../async";
 import { liveSocket, offersTls, tlsOptions } from "../net";
 import type { PostgresUrl } from "../postgres-url";
+import { SECOND_MS } from "../time-units";
 import { ownServer } from "./client";
-import { IDLE_TIMEOUT_SECONDS } from "./control-database";
+import { CONTROL_CONNECT_SECONDS, IDLE_TIMEOUT_SECONDS } from "./control-database";
 import { WATCHED_BY_SERVER } from "./options";
 import { primaryClients } from "./pg-primary";
 import { prepareSession } from "./session";
 import { CONTROL_SETTINGS, SETTINGS_WHERE_DIFFERENT } from "./session-settings";
 
-/** The same as for the pools on the control plane. */
-const CONNECT_TIMEOUT_MS = 5000;
-const CLOSE_TIMEOUT_MS = 5000;
+/** How long a pool or a connection that is closed waits for its statements. */
+export const CLOSE_SECONDS = 5;
 
 /** Options of a pool or a client. `onConnect` is for pools; `connectPg` creates a single client. */
 export async function pgOptions(url: string) {
@@ -42,7 +42,7 @@ export async function connectPg(url: string, applicationName: string): Promise<p
   const client = new Client({
     ...options,
     application_name: applicationName,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: CONTROL_CONNECT_SECONDS * SECOND_MS,
   });
   // If the connection is lost while idle, the next query reports it.
   client.on("error", () => {});
@@ -58,7 +58,7 @@ export async function connectPg(url: string, applicationName: string): Promise<p
 
 /** Closes a connection, without waiting for long for a server that no longer answers. */
 export async function closePg(client: pg.Client): Promise<void> {
-  await withTimeout(CLOSE_TIMEOUT_MS, () => {}, client.end());
+  await withTimeout(CLOSE_SECONDS * SECOND_MS, () => {}, client.end());
 }
 
 async function prepare(client: pg.ClientBase, settings: Record<string, string | number>): Promise<void> {

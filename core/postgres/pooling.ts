@@ -23,7 +23,8 @@ export type OpenPool = (
   session: SessionOptions,
 ) => Sql;
 
-const CONNECT_TIMEOUT_SECONDS = 10;
+/** How long a server that holds replicas may take to accept a connection. */
+export const CONNECT_SECONDS = 10;
 /** A pooler that has a free connection assigns it within this time. */
 const FULL_MS = 3000;
 
@@ -45,7 +46,7 @@ export async function findPooling(
   const [first, second] = [open, connectServer].map((connect) =>
     connect(
       url,
-      { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, fetch_types: false, onnotice: () => {} },
+      { max: 1, connect_timeout: CONNECT_SECONDS, fetch_types: false, onnotice: () => {} },
       { onSession: (session) => void sessions.push(session), isUnset: true },
     ),
   ) as [Sql, Sql];

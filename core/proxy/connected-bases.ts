@@ -12,20 +12,13 @@
 import { SharedLookup, withTimeout } from "../async";
 import type { Db } from "../context";
 import type { BaseState } from "../control/bases";
+import { CONTROL_PATIENCE_MS, LOOKUP_AGE_MS } from "../keys";
 import type { Logger } from "../log";
 import { LruMap } from "../lru-map";
 import { proxied, type SourceSelection } from "../source";
 
-/**
- * Maximum age of a lookup for requests, ms. Reads of a base that was connected less than this ago may bypass its quota.
- */
-const MAX_AGE_MS = 3000;
-/** A lookup that is older than this is repeated in the background, so that reads of a busy base do not wait for it, ms. */
-const RENEW_AFTER_MS = 1500;
-/** A control plane that does not answer within this time counts as unreachable, ms. */
-const LOOKUP_MS = 1000;
-/** How long an unreachable control plane is not asked again, ms. */
-const AWAY_MS = 1000;
+/** Reads of a base that was connected less than LOOKUP_AGE_MS ago may bypass its quota. A lookup that is older than this is repeated in the background, so that reads of a busy base do not wait for it, ms. */
+const RENEW_AFTER_MS = LOOKUP_AGE_MS / 2;
 /** Maximum number of source bases remembered: of those that are connected, and of those that are not. */
 const MAX_REMEMBERED = 10_000;
 
@@ -150,7 +143,7 @@ export class ConnectedBases {
     const ageMs = known ? this.#now() - known.at : Number.POSITIVE_INFINITY;
     if (known && ageMs < RENEW_AFTER_MS) return foundNow(known);
     const renewing = this.#renew(sourceBaseId);
-    return known && ageMs < MAX_AGE_MS ? foundNow(known) : renewing;
+    return known && ageMs < LOOKUP_AGE_MS ? foundNow(known) : renewing;
   }
 
   #renew(sourceBaseId: string): Promise<BaseLookup> {
@@ -171,7 +164,7 @@ export class ConnectedBases {
       return foundNow(known);
     } catch (error) {
       this.#log.warn({ error }, "reading connected bases failed");
-      this.#awayUntil = this.#now() + AWAY_MS;
+      this.#awayUntil = this.#now() + CONTROL_PATIENCE_MS;
       return this.#lastKnown(sourceBaseId);
     }
   }
@@ -206,7 +199,7 @@ export class ConnectedBases {
 
   /** @throws BasetideError `control_unavailable` if there is no answer in time: no later lookup waits longer for it */
   #select(sourceBaseIds: string[]): Promise<Map<string, Known>> {
-    return withTimeout(LOOKUP_MS, "control_unavailable", this.#selectAll(sourceBaseIds));
+    return withTimeout(CONTROL_PATIENCE_MS, "control_unavailable", this.#selectAll(sourceBaseIds));
   }
 
   /** Returns what is known of those that are connected, or were moved. */

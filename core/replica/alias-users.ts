@@ -1,11 +1,7 @@
 /** What a database has that may use the names of columns: views, functions and triggers of its customers. */
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
-
-/** Of each kind; the rest is not looked at. */
-const MOST = 1000;
-/** Characters of each text. */
-const MOST_TEXT = 20_000;
+import { MOST_TEXT_READ, MOST_USERS } from "./statements";
 
 export interface AliasUsers {
   /** Views that depend on an old name, with the names: the table's id (empty for the name of a table), and the name. */
@@ -31,7 +27,7 @@ async function textsOf(replica: Replica): Promise<Required<Pick<AliasUsers, "fun
   const { sql } = replica;
   return {
     functions: await sql<AliasUsers["functions"]>`
-      select p.oid::regprocedure::text as name, left(p.prosrc, ${MOST_TEXT}) as text
+      select p.oid::regprocedure::text as name, left(p.prosrc, ${MOST_TEXT_READ}) as text
       from pg_proc as p join pg_language as l on l.oid = p.prolang and l.lanname in ('sql', 'plpgsql')
       where p.pronamespace <> all (array['pg_catalog', 'information_schema', ${replica.swap}]::regnamespace[]::oid[])
         and p.prokind in ('f', 'p') and p.prosrc <> ''
@@ -41,15 +37,15 @@ async function textsOf(replica: Replica): Promise<Required<Pick<AliasUsers, "fun
         -- An alias before Postgres 18 is a function of ours.
         and not (p.proowner = (select r.oid from pg_roles as r where r.rolname = current_user)
           and starts_with(obj_description(p.oid, 'pg_proc'), 'The old name of the column '))
-      order by 1 limit ${MOST}`,
+      order by 1 limit ${MOST_USERS}`,
     triggers: await sql<Required<AliasUsers>["triggers"]>`
       select format('%I on %s', g.tgname, g.tgrelid::regclass) as name, t.table_id as "tableId",
-        left(p.prosrc, ${MOST_TEXT}) as text
+        left(p.prosrc, ${MOST_TEXT_READ}) as text
       from ${sql.unsafe(replica.swap)}._tables as t
         join pg_trigger as g on g.tgrelid = ${sql.unsafe(replica.swap)}.live_table(t.name) and not g.tgisinternal
         join pg_proc as p on p.oid = g.tgfoid
         join pg_language as l on l.oid = p.prolang and l.lanname not in ('internal', 'c')
-      order by 1 limit ${MOST}`,
+      order by 1 limit ${MOST_USERS}`,
   };
 }
 
@@ -77,5 +73,5 @@ function viewsOverAliases({ sql, schema, swap }: Replica): Promise<AliasUsers["v
       join pg_rewrite as r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
       join pg_class as c on c.oid = r.ev_class and c.oid <> o.object
     where c.oid not in (select a.view from ${ours}._aliases as a where a.view is not null)
-    group by c.oid order by 1 limit ${MOST}`;
+    group by c.oid order by 1 limit ${MOST_USERS}`;
 }

@@ -6,7 +6,13 @@
 import postgres, { type Sql } from "postgres";
 import { BasetideError, type ErrorCode, isBasetideError } from "../errors";
 import type { ServerUrl } from "../external";
-import { ARRAY_TYPES, isServerFailure, TRANSACTION_POOLED, WATCHED_BY_SERVER } from "../postgres";
+import {
+  ARRAY_TYPES,
+  CONNECT_SECONDS,
+  isServerFailure,
+  TRANSACTION_POOLED,
+  WATCHED_BY_SERVER,
+} from "../postgres";
 import { quoteIdent } from "./naming";
 import { refusal } from "./refusal";
 import { type ServerPoolOptions, type ServerUse, serverPool } from "./server-pools";
@@ -28,7 +34,6 @@ const SYNC_IDLE_TIMEOUT = 45;
  * Longer for writes to a customer's server: a proxied write waits so briefly that a login would use most of the time.
  */
 const EXTERNAL_WRITES_IDLE_TIMEOUT = 90;
-const CONNECT_TIMEOUT = 10;
 /**
  * Our own locks last for one statement. A customer who locks one table, or takes one of our advisory locks where the
  * server's admin cannot forbid that (managed servers), must not use a connection that other tables wait for: they go on,
@@ -66,7 +71,7 @@ export function replicaPool(
     max: isOnce ? 1 : MAX_CONNECTIONS,
     fetch_types: false,
     idle_timeout: idleSeconds(use, typeof url !== "string"),
-    connect_timeout: CONNECT_TIMEOUT,
+    connect_timeout: CONNECT_SECONDS,
     onnotice: () => {},
     connection: {
       application_name: "basetide",

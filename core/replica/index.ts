@@ -53,7 +53,7 @@ export {
   MERGED_ROWS,
   mergeBuild,
 } from "./merge";
-export { quoteIdent, refusalOfName, snakeCase } from "./naming";
+export { MAX_NAME_BYTES, quoteIdent, refusalOfName, snakeCase } from "./naming";
 export {
   ATTACHMENT_DETAILS,
   type AttachmentView,

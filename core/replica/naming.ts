@@ -9,7 +9,7 @@
 import { BasetideError } from "../errors";
 
 /** Longest identifier in bytes that Postgres keeps (NAMEDATALEN - 1); it silently truncates longer ones. */
-const MAX_NAME_BYTES = 63;
+export const MAX_NAME_BYTES = 63;
 
 /** UTF-16 units of a name that are read: four times the source's longest, and many times what is kept. */
 const MAX_READ = 1000;

@@ -4,6 +4,7 @@
  */
 import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
+import { CONNECT_SECONDS } from "../postgres";
 import { schemasOf } from "./connection";
 import { readersOf, writesOwnerOf } from "./database-roles";
 import { pausedUntil } from "./paused-roles";
@@ -23,7 +24,6 @@ import { DBLINK_SCHEMA } from "./write-schemas";
 
 /** The server's answers to a wrong password. */
 const WRONG_PASSWORD = ["28P01", "28000"];
-const CONNECT_TIMEOUT_SECONDS = 10;
 
 export interface HostedState {
   hasDatabase: boolean;
@@ -233,7 +233,7 @@ export async function takesPassword(
   const url = new URL(databaseUrl(adminUrl, database));
   url.username = role;
   url.password = password;
-  const options = { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, onnotice: () => {} };
+  const options = { max: 1, connect_timeout: CONNECT_SECONDS, onnotice: () => {} };
   const { sql } = serverPool(url.href, options, { use: "admin", patienceMs: 0 });
   try {
     await sql`select 1`;

@@ -1,6 +1,7 @@
 /** A handle on one replica, and its overall state: epoch, read versions, catalog, `_sync_meta`. */
 import { BasetideError } from "../errors";
 import type { ServerUrl } from "../external";
+import { CLOSE_SECONDS } from "../postgres";
 import { onReplica, type ReplicaSql, replicaPool, type Schemas, schemasOf } from "./connection";
 import type { Catalog, CatalogTable } from "./plan";
 import { type ServerUse, serverName } from "./server-pools";
@@ -32,8 +33,6 @@ export interface Replica extends Schemas {
 
 /** Tables whose plans the sessions of a replica keep: 0.5 to 0.8 MB each with 15 fields. */
 const MOST_PLANNED = 100;
-/** How long a pool that is closed waits for its statements. */
-const CLOSE_SECONDS = 5;
 
 /** The location of a replica: the owner's URL of its database, and its schema there. */
 export interface ReplicaTarget {

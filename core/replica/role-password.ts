@@ -5,9 +5,10 @@
  * (credcheck). They get the password itself: over TLS only, and with statement logging off as far as we may.
  */
 
-import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
+import { pbkdf2Sync, randomBytes } from "node:crypto";
 import postgres, { type Sql, type TransactionSql } from "postgres";
 import { BasetideError } from "../errors";
+import { SCRAM_ITERATIONS, SCRAM_KEY_BYTES, SCRAM_MECHANISM, scramKeys } from "../scram";
 
 /** SASLprep changes nothing in such a password. */
 const ASCII = /^[ -~]+$/;
@@ -104,10 +105,7 @@ function quoted(password: string): string {
   return password.replaceAll("'", "''");
 }
 
-/** Postgres' own number. Our passwords are random, and more iterations would not make them safer. */
-const ITERATIONS = 4096;
 const SALT_BYTES = 16;
-const KEY_BYTES = 32;
 
 /**
  * Returns a password in the form that Postgres stores (RFC 5803), for `… password '…'`. The text of a statement may end
@@ -116,12 +114,8 @@ const KEY_BYTES = 32;
  * @param password printable ASCII, which SASLprep leaves unchanged
  */
 export function scramVerifier(password: string, salt: Buffer = randomBytes(SALT_BYTES)): string {
-  const salted = pbkdf2Sync(password, salt, ITERATIONS, KEY_BYTES, "sha256");
-  const storedKey = createHash("sha256").update(hmac(salted, "Client Key")).digest("base64");
-  const serverKey = hmac(salted, "Server Key").toString("base64");
-  return `SCRAM-SHA-256$${ITERATIONS}:${salt.toString("base64")}$${storedKey}:${serverKey}`;
-}
-
-function hmac(key: Buffer, text: string): Buffer {
-  return createHmac("sha256", key).update(text).digest();
+  const salted = pbkdf2Sync(password, salt, SCRAM_ITERATIONS, SCRAM_KEY_BYTES, "sha256");
+  const { storedKey, serverKey } = scramKeys(salted);
+  const keys = `${storedKey.toString("base64")}:${serverKey.toString("base64")}`;
+  return `${SCRAM_MECHANISM}$${SCRAM_ITERATIONS}:${salt.toString("base64")}$${keys}`;
 }

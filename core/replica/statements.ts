@@ -10,9 +10,9 @@ import { quoteIdent } from "./naming";
 import { withAdmin } from "./provision";
 
 /** The most frequent ones; the rest is not looked at. */
-const MOST = 1000;
+export const MOST_USERS = 1000;
 /** Characters of each text. */
-const MOST_TEXT = 20_000;
+export const MOST_TEXT_READ = 20_000;
 /** What the extension shows instead of a text that the role may not read. */
 const HIDDEN = "<insufficient privilege>";
 
@@ -69,13 +69,13 @@ async function countsIn(
   const roles = role === undefined ? null : [role, ...(await usersOf(admin, role))];
   try {
     const statements = await admin<StatementCount[]>`
-      select left(s.query, ${MOST_TEXT}) as text, sum(s.calls)::float8 as calls
+      select left(s.query, ${MOST_TEXT_READ}) as text, sum(s.calls)::float8 as calls
       from ${admin.unsafe(quoteIdent(extension.schema))}.pg_stat_statements as s
       where s.dbid = (select d.oid from pg_database as d where d.datname = coalesce(${database ?? null}::text, current_database()))
         and (${roles}::text[] is null
           or s.userid in (select r.oid from pg_roles as r where r.rolname = any (${roles}::text[])))
         and s.query <> ${HIDDEN} and s.query !~* ${LEFT_OUT}
-      group by 1 order by 2 desc limit ${MOST}`;
+      group by 1 order by 2 desc limit ${MOST_USERS}`;
     return { statements: [...statements], isComplete: extension.isReader };
   } catch (error) {
     if (UNREADABLE.has((error as { code?: string }).code ?? "")) return null;

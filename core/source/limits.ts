@@ -13,6 +13,8 @@ export interface SourceLimits {
   penaltyMs: number;
   /** Maximum number of records in one answer, and of ids in one request. */
   pageSize: number;
+  /** Maximum number of records that one request writes. */
+  writeSize: number;
   /** A signed URL of an attachment works for at least this long after it was issued, ms. */
   attachmentUrlMs: number;
 }

@@ -48,6 +48,7 @@ export function strictest(): SourceLimits {
     userRequestsPerWindow: least((one) => one.userRequestsPerWindow),
     penaltyMs: most((one) => one.penaltyMs),
     pageSize: least((one) => one.pageSize),
+    writeSize: least((one) => one.writeSize),
     attachmentUrlMs: least((one) => one.attachmentUrlMs),
   };
 }

@@ -17,16 +17,7 @@ const page = (report: string) => ({ end: "the last page", report });
 
 export const waits: Wait[] = [
   // Timers of processes.
-  { at: "core/alerts/start.ts startAlerts", ...process("log: evaluating failed") },
-  { at: "core/control/bases/finish-loop.ts startFinishing", ...process("log; the base stays `deleting`") },
-  {
-    at: "core/control/fleet/processes.ts startReports",
-    ...process("none: while the control plane is away, nothing needs to know of the process"),
-  },
-  {
-    at: "core/control/placement/spares.ts startSpares",
-    ...process("log; a base that is connected waits for a new database"),
-  },
+  { at: "core/async/repeat.ts repeat", ...process("what the caller does with a failure; mostly a log") },
   {
     at: "core/control/placement/watchdog.ts startWatchdog.lookIn",
     ...process("log and metrics of clusters"),
@@ -72,7 +63,6 @@ export const waits: Wait[] = [
     end: "the child's exit",
     report: "log: the child is frozen",
   },
-  { at: "apps/worker/repeat.ts repeat", ...process("log of the work") },
   {
     at: "apps/worker/housekeeping.ts runHousekeeping",
     end: "no key was unused for a day: each statement deletes a hundred",

@@ -144,6 +144,19 @@ test("a diagram of 200 tables and as many links is a small part of a page", () =
   expect(Bun.gzipSync(svg).length).toBeLessThan(25_000);
 });
 
+test("a line that passes up to 200 tables is written in a few hundred characters", () => {
+  const chain = Array.from({ length: 199 }, (_, at) => [at, at + 1] as [number, number]);
+  const far = [0, 10, 20, 30, 40].map((at) => [at, 199 - at] as [number, number]);
+  const tables = tablesOf(
+    Array.from({ length: 200 }, () => 5),
+    [...chain, ...far],
+  );
+  const svg = renderToString(h(DiagramSvg, { diagram: layOut(tables), path: "/bases/bas_1/schema" }));
+  const lines = [...svg.matchAll(/class="er-line" d="([^"]*)"/g)].map(([, line]) => line!.length);
+  expect(lines).toHaveLength(204);
+  expect(Math.max(...lines)).toBeLessThan(400);
+});
+
 test("the two fields of a link are one line with the cardinality of each", () => {
   const tables = tablesOf(
     [1, 1],

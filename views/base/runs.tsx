@@ -3,9 +3,9 @@ import type { SyncKind, SyncRun } from "../../core/control/bases";
 import { statusOfError } from "../../core/control/status";
 import { Badge, Card } from "../components";
 import { Ago } from "../components/ago";
-import { Bars } from "../components/bars";
 import { Table } from "../components/table";
 import { Time } from "../components/time";
+import { fullScale, TimeChart } from "../components/time-chart";
 import { counted, formatDuration, inDigits, timeText } from "../format";
 
 export const runKindLabels: Record<SyncKind, string> = {
@@ -40,31 +40,28 @@ function RunBars({ runs }: { runs: SyncRun[] }) {
   const top = Math.max(1, ...(usual.some((run) => changesOf(run) > 0) ? usual : runs).map(changesOf));
   const changed = usual.filter((run) => changesOf(run) > 0).length;
   const failed = runs.filter(({ error_code: code }) => code !== null).length;
-  const oldest = runs.at(-1)!.started_at;
+  const empty: null[] = Array(Math.max(0, LEAST_SLOTS - runs.length)).fill(null);
   return (
-    <div class="chart">
-      <span class="chart-top small muted" aria-hidden="true">
-        {counted(top, "row")} changed
-      </span>
-      <Bars
+    <>
+      <TimeChart
         summary={`Rows changed by each run: ${inDigits(changed)} of ${counted(usual.length, "later run")} changed rows, at most ${inDigits(top)}; ${inDigits(failed)} failed or left tables out. The numbers are in the table below.`}
-        slots={Math.max(LEAST_SLOTS, runs.length)}
-        top={top}
+        form="stack"
         timeForm="minute"
-        bars={runs.toReversed().map((run) => ({
-          key: run.id,
-          title: `${timeText.minute(run.started_at)}: ${runKindLabels[run.kind]}, ${run.error_code === null ? "" : `${statusOfError(run.error_code).word}, `}${inDigits(run.inserted)} inserted, ${inDigits(run.updated)} updated, ${inDigits(run.deleted)} deleted`,
-          at: run.started_at,
-          parts:
-            run.error_code === null
-              ? [{ value: changesOf(run), class: "bar" }]
-              : [{ value: Math.max(changesOf(run), top / 4), class: "bar failed" }],
-        }))}
+        scale={fullScale(top, inDigits)}
+        bars={[...empty, ...runs.toReversed()].map((run) =>
+          run === null
+            ? { parts: [], title: "" }
+            : {
+                title: `${timeText.minute(run.started_at)}: ${runKindLabels[run.kind]}, ${run.error_code === null ? "" : `${statusOfError(run.error_code).word}, `}${inDigits(run.inserted)} inserted, ${inDigits(run.updated)} updated, ${inDigits(run.deleted)} deleted`,
+                at: run.started_at,
+                parts:
+                  run.error_code === null
+                    ? [{ value: changesOf(run), class: "bar" }]
+                    : [{ value: Math.max(changesOf(run), top / 4), class: "bar failed" }],
+              },
+        )}
+        foot={[<Time at={runs.at(-1)!.started_at} form="minute" />, "latest run"]}
       />
-      <p class="chart-foot small muted" aria-hidden="true">
-        <Time at={oldest} form="minute" />
-        <span>latest run</span>
-      </p>
       <p class="chart-key small muted">
         <span>
           <span class="key" aria-hidden="true" /> rows inserted, updated and deleted
@@ -75,7 +72,7 @@ function RunBars({ runs }: { runs: SyncRun[] }) {
           </span>
         ) : null}
       </p>
-    </div>
+    </>
   );
 }
 

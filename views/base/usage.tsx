@@ -1,14 +1,15 @@
 /** The calls to the source: the last minutes as a chart, the month in a sentence, and its budget. */
 import type { Budget, MinuteUse, QuotaUse } from "../../core/control/budgets";
+import { proxied } from "../../core/source";
 import { BudgetAnswer, explanationOf, Slowed } from "../budget/budget";
 import { ButtonLink, Card } from "../components";
-import { Bars } from "../components/bars";
 import { Time } from "../components/time";
+import { fullScale, TimeChart } from "../components/time-chart";
 import { counted, inDigits, timeText } from "../format";
 
 /** The requests that the source allows a base in a second, and in a minute. */
-const QUOTA_PER_SECOND = 5;
-const QUOTA_PER_MINUTE = 60 * QUOTA_PER_SECOND;
+const perSecond = (1000 * proxied.limits.requestsPerWindow) / proxied.limits.windowMs;
+const perMinute = 60 * perSecond;
 /** Whole minutes of which the current rate is the mean. */
 const RATE_MINUTES = 5;
 
@@ -43,31 +44,23 @@ export function Usage({ use, budget }: { use: QuotaUse; budget: Budget | null })
         </p>
       ) : null}
       <Slowed slowed={slowed} />
-      <div class="chart">
-        <span class="chart-top small muted" aria-hidden="true">
-          {QUOTA_PER_MINUTE} a minute
-        </span>
-        <Bars
-          summary={`Calls to Airtable: ${inDigits(recent)} in the last ${minutes.length} minutes, at most ${inDigits(most)} of ${QUOTA_PER_MINUTE} in one.`}
-          slots={minutes.length}
-          top={Math.max(QUOTA_PER_MINUTE, most)}
-          bars={minutes.map((minute) => ({
-            key: minute.minute.toISOString(),
-            title: titleOf(minute),
-            at: minute.minute,
-            parts: [
-              { value: minute.sync, class: "bar" },
-              { value: minute.client, class: "bar client" },
-            ],
-          }))}
-        />
-        <p class="chart-foot small muted" aria-hidden="true">
-          <span>{minutes.length} min ago</span>
-          <span>now</span>
-        </p>
-      </div>
+      <TimeChart
+        summary={`Calls to Airtable: ${inDigits(recent)} in the last ${minutes.length} minutes, at most ${inDigits(most)} of ${perMinute} in one.`}
+        form="stack"
+        timeForm="clock"
+        scale={fullScale(Math.max(perMinute, most), inDigits)}
+        bars={minutes.map((minute) => ({
+          title: titleOf(minute),
+          at: minute.minute,
+          parts: [
+            { value: minute.sync, class: "bar" },
+            { value: minute.client, class: "bar client" },
+          ],
+        }))}
+        foot={[`${minutes.length} min ago`, "now"]}
+      />
       <p class="small">
-        Using {rateOf(minutes)} of {QUOTA_PER_SECOND} calls a second{" "}
+        Using {rateOf(minutes)} of {perSecond} calls a second{" "}
         <span class="muted">(the {RATE_MINUTES} minutes before this one)</span>. This month: sync{" "}
         {inDigits(month.sync)}, your apps {inDigits(month.client)}, console {inDigits(month.console)}.
       </p>

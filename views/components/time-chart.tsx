@@ -7,6 +7,7 @@
  */
 
 import type { ComponentChildren } from "preact";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../core/time-units";
 import { TimedTitle, type TimeForm } from "./time";
 
 /** Units of the drawing, which is stretched to the width of the page; the height is that of the stylesheet. */
@@ -166,7 +167,12 @@ function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-/** For counts: from zero to a round number. @param suffix of the upper tick */
+/** For counts: from zero to `top`; what is more ends at the upper edge. */
+export function fullScale(top: number, format: (value: number) => string): ChartScale {
+  return { heightOf: (value) => value / top, ticks: [{ value: top, text: format(top) }] };
+}
+
+/** For counts: from zero to a round number. */
 export function countScale(most: number, format: (value: number) => string): ChartScale {
   const top = roundUp(Math.max(1, most));
   const ticks = top === 1 ? [1] : [top / 2, top];
@@ -182,10 +188,6 @@ function roundUp(value: number): number {
   return ([1, 2, 4, 10].find((step) => step * power >= value) ?? 10) * power;
 }
 
-const SECOND_MS = 1000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 const STEPS_MS = [
   [0.1, "0.1 s"],
   [1, "1 s"],

@@ -84,40 +84,43 @@ function headPath({ width }: DiagramBox): string {
   return `M0 ${HEAD_HEIGHT}V7a7 7 0 0 1 7 -7H${width - 7}a7 7 0 0 1 7 7V${HEAD_HEIGHT}Z`;
 }
 
+/** All but its start is relative: what lines have in common is the same text, which compresses well. */
 function Line({ line: { link, points, ends } }: { line: DiagramLine }) {
   const isLoop = link.from === link.to;
   const [first, last] = [points[0]!, points.at(-1)!];
   const direction = isLoop || first.x < last.x ? 1 : -1;
+  const endDirection = isLoop ? 1 : -direction;
   const start = { x: first.x + direction * FOOT, y: first.y };
-  const end = { x: last.x - (isLoop ? -1 : direction) * FOOT, y: last.y };
-  const inner = isLoop ? loop(start, end) : curve([start, ...points.slice(1, -1), end]);
-  const feet = [foot(first, direction, ends[0]), foot(last, isLoop ? 1 : -direction, ends[1])];
-  return <path class="er-line" d={`${inner}${feet.join("")}`} />;
+  const end = { x: last.x + endDirection * FOOT, y: last.y };
+  const inner = isLoop ? loop(end.y - start.y) : curve([start, ...points.slice(1, -1), end]);
+  const d = `M${round(start.x)} ${round(start.y)}${foot(direction, ends[0])}${inner}${foot(endDirection, ends[1])}`;
+  return <path class="er-line" d={d} />;
 }
 
 /** Leaves and arrives horizontally, and passes the bends between layers without a corner. */
 function curve(points: Point[]): string {
-  const parts = points.slice(1).map((to, at) => {
-    const from = points[at]!;
-    const bend = round((to.x - from.x) / 2);
-    return `C${round(from.x + bend)} ${round(from.y)} ${round(to.x - bend)} ${round(to.y)} ${round(to.x)} ${round(to.y)}`;
+  const bends = points
+    .map(({ x, y }) => ({ x: round(x), y: round(y) }))
+    // A line goes straight on past each table of a layer.
+    .filter(({ y }, at, all) => all[at - 1]?.y !== y || all[at + 1]?.y !== y);
+  const parts = bends.slice(1).map((to, at) => {
+    const [x, y] = [to.x - bends[at]!.x, to.y - bends[at]!.y];
+    const bend = round(x / 2);
+    return y === 0 ? `h${x}` : `c${bend} 0 ${x - bend} ${y} ${x} ${y}`;
   });
-  return `M${round(points[0]!.x)} ${round(points[0]!.y)}${parts.join("")}`;
+  return parts.join("");
 }
 
-function loop(start: Point, end: Point): string {
-  const x = round(start.x + 28);
-  return `M${round(start.x)} ${round(start.y)}C${x} ${round(start.y)} ${x} ${round(end.y)} ${round(end.x)} ${round(end.y)}`;
+function loop(height: number): string {
+  const y = round(height);
+  return `c28 0 28 ${y} 0 ${y}`;
 }
 
-/** A crow's foot for many, a bar for at most one. */
-function foot({ x, y }: Point, direction: number, end: End): string {
-  const tip = round(x + direction * FOOT);
-  const [at, middle] = [round(x), round(y)];
-  if (end === "many")
-    return `M${at} ${middle - 5}L${tip} ${middle}L${at} ${middle + 5}M${at} ${middle}H${tip}`;
-  const bar = round(x + direction * 7);
-  return `M${at} ${middle}H${tip}M${bar} ${middle - 5}V${middle + 5}`;
+/** A crow's foot for many, a bar for at most one: from its tip to the box, and back. */
+function foot(direction: number, end: End): string {
+  const [out, back] = [direction * FOOT, -direction * FOOT];
+  if (end === "many") return `m${back} -5l${out} 5l${back} 5m0 -5h${out}`;
+  return `h${back}m${direction * 7} -5v10m${direction * 4} -5`;
 }
 
 function round(value: number): number {

@@ -3,8 +3,8 @@
  * the part that the arrow keys have reached.
  */
 {
-  const CHARTS = ".time-bars, .bars";
-  const PART = ".time-bars > *, .bars > g";
+  const CHARTS = ".time-bars";
+  const PART = ".time-bars > *";
   const box = document.createElement("div");
   box.className = "chart-value";
   box.role = "status";

@@ -3,13 +3,13 @@
  *
  * Tokens are opaque and looked up, so that they end at once; `@better-auth/mcp` would verify signed ones.
  */
-import { randomBytes } from "node:crypto";
 import { cimd } from "@better-auth/cimd";
 import { oauthProvider } from "@better-auth/oauth-provider";
 import type { BetterAuthPlugin } from "better-auth/types";
 import type { Config } from "../../../core/config";
 import { agentScopes, hashToken } from "../../../core/control/accounts";
 import { ACCESS_TOKEN_PREFIX } from "../../../core/control/agents";
+import { newSecret } from "../../../core/secrets";
 import { type DocumentNetwork, documentFetch } from "./client-documents";
 import { callScope } from "./library-call";
 import { CONSENT_PATH, OFFLINE_SCOPE } from "./oauth";
@@ -66,7 +66,6 @@ export function oauthPlugins(
 }
 
 /** 256 bits. */
-const newSecret = () => randomBytes(32).toString("base64url");
 
 /** `requirePKCE` → `require_pkce`. */
 const columnOf = (name: string) => name.replace(/[A-Z]+/g, (letters) => `_${letters.toLowerCase()}`);

@@ -35,7 +35,13 @@ export function apiOf(ctx: ConsoleContext, about: AnyResource) {
         const by = { account, actor, role, user: null };
         const scope = await about.scope(ctx, by, params);
         const target = operation.isOnOne ? await about.find!(ctx, scope, params) : scope;
-        const result = await operation.run({ ...ctx, actor }, target, operation.query ? query : body, by);
+        // Only what a schema has checked.
+        const input = operation.query ? query : operation.body && body;
+        const result = await operation.run({ ...ctx, actor }, target, input, by);
+        if (operation.text)
+          return new Response(String(result), {
+            headers: { "content-type": `${operation.text.type}; charset=utf-8` },
+          });
         if (!operation.answer) return new Response(null, { status: 204 });
         set.status = operation.status ?? 200;
         return answerJson(operation.answer, result);
@@ -55,7 +61,10 @@ function paramsIn(path: string, params: TObject | undefined) {
 }
 
 function hooksOf(operation: AnyOperation, params: TObject | undefined) {
-  const { body, query, answer, summary, description, status = 200, gone = "Deleted" } = operation;
+  const { body, query, answer, text, summary, description, status = 200, gone = "Deleted" } = operation;
+  const file = text && {
+    200: { description: text.description, content: { [text.type]: { schema: { type: "string" } } } },
+  };
   return {
     ...(params && { params }),
     ...(body && { body }),
@@ -65,7 +74,7 @@ function hooksOf(operation: AnyOperation, params: TObject | undefined) {
       summary,
       ...(description && { description }),
       ...raises(...(operation.raises ?? [])),
-      ...(answer ? {} : { responses: { 204: { description: gone } } }),
+      ...(answer ? {} : { responses: file ?? { 204: { description: gone } } }),
     },
   };
 }

@@ -2,13 +2,18 @@
 import type { TSchema } from "@sinclair/typebox";
 import { type CamelCase, toCamelCase } from "../../../core/camel-case";
 
-/** A value of the code that can be shown as `Json`: its keys in camel case, its times as dates. It may have more properties. */
+/**
+ * A value of the code that can be shown as `Json`: its keys in camel case, or as they are shown; its times as dates. It may
+ * have more properties.
+ */
 export type Shown<Json> = Json extends string
   ? Json | Date
   : Json extends readonly (infer One)[]
     ? readonly Shown<One>[]
     : Json extends object
-      ? { [Key in keyof Json as Key extends string ? CamelCase<Key> : Key]: Shown<Json[Key]> }
+      ?
+          | { [Key in keyof Json as Key extends string ? CamelCase<Key> : Key]: Shown<Json[Key]> }
+          | { [Key in keyof Json]: Shown<Json[Key]> }
       : Json;
 
 interface Schema {

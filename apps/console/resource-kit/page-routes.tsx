@@ -91,8 +91,12 @@ export function pagesOf(ctx: ConsoleContext, about: AnyResource) {
     return finish(request, to, typeof form.done === "function" ? form.done(result, found.target) : form.done);
   }
 
-  function ask({ request, currentUser, params }: PageCall, { form }: AnyOperation, { scope, target }: Found) {
-    const { back, ...question } = form!.asks!(target);
+  async function ask(
+    { request, currentUser, params }: PageCall,
+    { form }: AnyOperation,
+    { scope, target }: Found,
+  ) {
+    const { back, ...question } = await form!.asks!(target, ctx);
     const addresses = { action: filled(form!.path, params), back: filled(back, params) };
     const isDialog = isHtmx(request);
     const content = <Confirm {...question} {...addresses} isDialog={isDialog} />;

@@ -46,6 +46,8 @@ interface Operation<Target, Input extends TSchema, Answer extends TSchema, Resul
   /** Instead of a body, for a GET. */
   query?: Input;
   answer?: Answer;
+  /** Instead of JSON: `run` returns a text of this media type. */
+  text?: { type: string; description: string };
   /** @param input the body, or the query */
   run(ctx: RunContext, target: Target, input: Static<Input>, by: Asker): Promise<Result>;
   form?: OperationForm<Target, Static<Input>, Result>;
@@ -66,8 +68,10 @@ interface OperationForm<Target, Body, Result> {
   to: string | ((result: Result, target: Target) => string);
   done: string | ((result: Result, target: Target) => string | Flash);
   /** The question before it, and the page to return to. */
-  asks?(target: Target): Pick<Confirmation, "title" | "effect" | "button" | "back" | "isDanger">;
+  asks?(target: Target, ctx: ConsoleContext): Question | Promise<Question>;
 }
+
+type Question = Pick<Confirmation, "title" | "effect" | "button" | "back" | "isDanger">;
 
 /** What a page shows besides its target. */
 export interface PageState {

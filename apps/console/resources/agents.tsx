@@ -26,13 +26,12 @@ import { MCP_PATH } from "../mcp/path";
 import type { ConsoleContext } from "../page-kit";
 import { emptyForm } from "../resource-kit/read-form";
 import { ofAccount, resource } from "../resource-kit/resource";
-import { named, nullable, strict, timestamp } from "../schemas/parts";
+import { LISTED, named, nullable, strict, timestamp } from "../schemas/parts";
 import { cachedTables } from "../shape-cache";
 
 const API = "/api/v1/agents";
 const PAGE = "/account/agents";
 const ONE = `${PAGE}/:id`;
-const CALLS = 100;
 
 const limit = (name: keyof typeof usualLimits, description: string, minimum = 1) =>
   t.Integer({
@@ -396,7 +395,7 @@ export const agentsResource = resource({
       async show(ctx, target, { form, once, user }) {
         const [reads, calls, bases] = await Promise.all([
           shownReads(ctx, target),
-          listAgentCalls(ctx.db, target.id, CALLS),
+          listAgentCalls(ctx.db, target.id, LISTED),
           listBases(ctx.db, target.accountId),
         ]);
         const own = (fields: FormFields) => (form?.fields === fields ? form : undefined);
@@ -568,7 +567,7 @@ export const agentsResource = resource({
         }),
       ),
     ),
-    run: ({ db }, { id }) => listAgentCalls(db, id, CALLS),
+    run: ({ db }, { id }) => listAgentCalls(db, id, LISTED),
   })
   .one({
     api: `POST ${API}/:id/token`,

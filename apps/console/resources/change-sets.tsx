@@ -20,18 +20,16 @@ import {
 } from "../../../core/control/change-sets";
 import { serverNow } from "../../../core/postgres";
 import { ChangeSetPage, ChangeSetsPage, changesPath } from "../../../views/base/change-sets";
-import { BaseFrame } from "../../../views/base/frame";
 import { itemInput } from "../../../views/base/proposal";
 import type { FormFields, Typed } from "../../../views/components";
+import { onBase } from "../base-page";
 import { ofBase, type RunContext, resource } from "../resource-kit/resource";
 import { reviewOf, takenAnyway } from "../review";
 import { idParams } from "../schemas";
-import { named, nullable, strict, timestamp } from "../schemas/parts";
+import { LISTED, named, nullable, strict, timestamp } from "../schemas/parts";
 
 const API = "/api/v1/bases/:id/change-sets";
 const PAGE = "/bases/:id/changes";
-const LISTED = 100;
-const ITEMS = 100;
 /** Of a proposal: as many as an agent may propose, so that one page has them all. */
 export const REVIEWED = 500;
 
@@ -93,7 +91,7 @@ async function itemsFrom(
   ctx: Pick<Context, "db" | "secrets">,
   { id }: ChangeSet,
   from: number,
-  limit = ITEMS,
+  limit = LISTED,
 ) {
   const items = await listChangeItems(ctx, id, { from, limit });
   return { items, next: items.length < limit ? null : items.at(-1)!.position + 1 };
@@ -111,12 +109,7 @@ export const changeSetsResource = resource({
   scope: ofBase,
   find: async ({ db }, base, { set }) => ({ base, set: await getChangeSet(db, base.id, set!) }),
   console: {
-    facts: (base) => ({ active: "bases", base }),
-    frame: (base, content) => (
-      <BaseFrame base={base} place="proxy">
-        {content}
-      </BaseFrame>
-    ),
+    ...onBase("proxy"),
     all: {
       path: PAGE,
       title: ({ name }) => `Change sets · ${name}`,
@@ -130,7 +123,7 @@ export const changeSetsResource = resource({
       async show(ctx, { base, set }, { query, form }) {
         const from = /^\d{1,6}$/.test(String(query.from)) ? Number(query.from) : 0;
         const isProposal = set.state === "proposed";
-        const page = await itemsFrom(ctx, set, from, isProposal ? REVIEWED : ITEMS);
+        const page = await itemsFrom(ctx, set, from, isProposal ? REVIEWED : LISTED);
         const review = isProposal ? await reviewOf(ctx, base, page.items) : undefined;
         const error = form?.errors.operations ?? Object.values(form?.errors ?? {})[0];
         return (

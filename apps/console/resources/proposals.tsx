@@ -15,12 +15,11 @@ import { AccountFrame } from "../../../views/account/frame";
 import { Proposals } from "../../../views/account/proposals";
 import { ofAccount, resource } from "../resource-kit/resource";
 import { reviewOf } from "../review";
-import { named, nullable } from "../schemas/parts";
+import { LISTED, named, nullable } from "../schemas/parts";
 import { changeSet, decide, decisionBody, REVIEWED, shownSet } from "./change-sets";
 
 const API = "/api/v1/proposals";
 const PAGE = "/account/proposals";
-const LISTED = 100;
 
 const cell = t.Unknown({ description: "In the form of Airtable's API" });
 

@@ -8,6 +8,9 @@ export const strict = { additionalProperties: false };
 export const nullable = <T extends Parameters<typeof t.Union>[0][number]>(type: T) =>
   t.Union([type, t.Null()]);
 
+/** Entries of a list, unless the request says how many. */
+export const LISTED = 100;
+
 export const timestamp = t.String({ format: "date-time" });
 
 /** The key of a schema's name in the description of the API. */

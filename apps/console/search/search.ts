@@ -11,7 +11,7 @@ import { allSections } from "../docs/search";
 import { actionItems, type BaseContext, pageItems, settingItems } from "./places";
 import { ranked } from "./rank";
 
-const MAX_QUERY_LENGTH = 200;
+export const MAX_QUERY_LENGTH = 200;
 /** Rows that a query returns: enough to fill the longest group. */
 const MOST_BASES = 50;
 const MOST_TABLES = 60;

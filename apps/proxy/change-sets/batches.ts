@@ -1,8 +1,6 @@
 /** Divides the operations of a change set into calls, in their order. */
 import { areById, type HeldItem, isCreatedBy, linksIn } from "../../../core/control/change-sets";
-
-/** The most records that the source accepts in one call. */
-const MOST_RECORDS = 10;
+import { proxied } from "../../../core/source";
 
 /** Returns the operations at the beginning that one call can make: of one table and kind, each record once. */
 export function firstBatch(items: HeldItem[]): HeldItem[] {
@@ -17,7 +15,7 @@ export function firstBatch(items: HeldItem[]): HeldItem[] {
     const isRepeated = batch.some(({ recordId }) => recordId !== null && recordId === item.recordId);
     const links = linksIn(item.cells);
     const isTooEarly = batch.some(({ position }) => links.includes(position));
-    if (isOther || isRepeated || isTooEarly || batch.length === MOST_RECORDS) break;
+    if (isOther || isRepeated || isTooEarly || batch.length === proxied.limits.writeSize) break;
     batch.push(item);
   }
   return batch;

@@ -1,10 +1,8 @@
 /** Writes that are sent to the source as one request. */
+import { proxied } from "../../../core/source";
 import type { UpstreamRequest } from "../upstream";
 import type { SentWrite } from "../write";
 import type { SingleWrite } from "./single-write";
-
-/** The most records that the source accepts in one request. */
-const MOST_RECORDS = 10;
 
 /**
  * What becomes of a member: the source's answer to its write; the proxy's own answer, with its text; `alone`: its
@@ -40,12 +38,12 @@ export class WriteBatch {
 
   /** May others join? */
   get isOpen(): boolean {
-    return !this.#isClosed && !this.signal.aborted && this.#members.length < MOST_RECORDS;
+    return !this.#isClosed && !this.signal.aborted && this.#members.length < proxied.limits.writeSize;
   }
 
   join(member: BatchMember): void {
     this.#members = [...this.#members, member];
-    if (this.#members.length === MOST_RECORDS) this.#filled.resolve();
+    if (this.#members.length === proxied.limits.writeSize) this.#filled.resolve();
   }
 
   /** @returns false if the member's write may be on its way, and will be completed */

@@ -11,6 +11,7 @@ import net from "node:net";
 import tls from "node:tls";
 import { networkOf, portError } from "../../../core/http";
 import type { Logger } from "../../../core/log";
+import { SCRAM_MECHANISM } from "../../../core/scram";
 import {
   answers,
   MAX_QUERY_BYTES,
@@ -20,7 +21,7 @@ import {
   queryText,
   saslInitial,
 } from "./messages";
-import { beginScram, MECHANISM, type ScramExchange } from "./scram";
+import { beginScram, type ScramExchange } from "./scram";
 import { Strangers } from "./strangers";
 
 /** Authenticated connections at a time: of all bases, and of one. */
@@ -223,7 +224,7 @@ class Connection {
     if (certified && !this.#isEncrypted) return this.#fail("28000", "this endpoint requires TLS");
     if (message.kind === "startup") {
       this.#user = message.parameters.get("user") ?? "";
-      this.#socket.write(answers.sasl("offer", MECHANISM));
+      this.#socket.write(answers.sasl("offer", SCRAM_MECHANISM));
       return;
     }
     const { type, body } = message;
@@ -250,7 +251,7 @@ class Connection {
         if (mayAsk) strangers.countUnknown(network);
         return this.#refuse();
       }
-      this.#scram = mechanism === MECHANISM ? beginScram(data, secret) : undefined;
+      this.#scram = mechanism === SCRAM_MECHANISM ? beginScram(data, secret) : undefined;
       if (!this.#scram) throw new ProtocolError("a malformed SASL message");
       this.#socket.write(answers.sasl("continue", this.#scram.challenge));
       return;

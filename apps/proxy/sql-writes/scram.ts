@@ -2,12 +2,8 @@
  * The server's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), as Postgres clients speak it: neither side learns the secret
  * of the other, and both prove that they know it.
  */
-import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from "node:crypto";
-
-export const MECHANISM = "SCRAM-SHA-256";
-
-/** The least that RFC 7677 allows: the secrets are random. */
-const ITERATIONS = 4096;
+import { pbkdf2Sync, randomBytes, timingSafeEqual } from "node:crypto";
+import { SCRAM_ITERATIONS, SCRAM_KEY_BYTES, scramKeys } from "../../../core/scram";
 
 interface Proof {
   /** The last message to the client. */
@@ -31,7 +27,7 @@ export function beginScram(first: string, secret: string): ScramExchange | undef
   if (header === undefined || bare === undefined || clientNonce === undefined) return undefined;
   const salt = randomBytes(16);
   const nonce = clientNonce + randomBytes(18).toString("base64");
-  const challenge = `r=${nonce},s=${salt.toString("base64")},i=${ITERATIONS}`;
+  const challenge = `r=${nonce},s=${salt.toString("base64")},i=${SCRAM_ITERATIONS}`;
   return {
     challenge,
     finish(text) {
@@ -41,22 +37,13 @@ export function beginScram(first: string, secret: string): ScramExchange | undef
         ) ?? [];
       if (withoutProof === undefined || theirs !== nonce) return undefined;
       if (Buffer.from(binding!, "base64").toString() !== header) return undefined;
-      const salted = pbkdf2Sync(secret, salt, ITERATIONS, 32, "sha256");
-      const clientKey = hmac(salted, "Client Key");
-      const storedKey = createHash("sha256").update(clientKey).digest();
+      const salted = pbkdf2Sync(secret, salt, SCRAM_ITERATIONS, SCRAM_KEY_BYTES, "sha256");
+      const { proofOf, signatureOf } = scramKeys(salted);
       const signed = `${bare},${challenge},${withoutProof}`;
-      const expected = xor(clientKey, hmac(storedKey, signed));
+      const expected = proofOf(signed);
       const given = Buffer.from(proof!, "base64");
       if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
-      return { final: `v=${hmac(hmac(salted, "Server Key"), signed).toString("base64")}` };
+      return { final: `v=${signatureOf(signed).toString("base64")}` };
     },
   };
-}
-
-function hmac(key: Buffer, text: string): Buffer {
-  return createHmac("sha256", key).update(text).digest();
-}
-
-function xor(one: Buffer, other: Buffer): Buffer {
-  return Buffer.from(one.map((byte, at) => byte ^ other[at]!));
 }

@@ -4,13 +4,14 @@
  *
  * A token has scopes, and never more permissions than its creator has in the account at the time of the call.
  */
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import type { Sql, TransactionSql } from "postgres";
 import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
 import { isNotWritable } from "../../postgres";
+import { newSecret } from "../../secrets";
 import { recordChange } from "../audit";
 import type { Account } from "./accounts";
 import { type AgentScope, agentScopes, scopes as allScopes, type Role, type TokenScope } from "./permissions";
@@ -192,7 +193,7 @@ interface TokenRow {
 }
 
 export function newToken(): string {
-  return `bt_${randomBytes(32).toString("base64url")}`;
+  return `bt_${newSecret()}`;
 }
 
 export function hashToken(token: string): string {

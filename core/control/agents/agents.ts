@@ -7,16 +7,14 @@ import type { TransactionSql } from "postgres";
 import type { Actor, Context, Db } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
-import { cleanText, isUniqueViolation, jsonParameter } from "../../postgres";
+import { checkedName, isUniqueViolation, jsonParameter } from "../../postgres";
 import type { TableSpec } from "../../replica";
 import { type AgentScope, type Bearer, createAgentToken, setAgentScopes } from "../accounts";
 import { recordChange } from "../audit";
 import { getBase, replicaShape } from "../bases";
-import { getDatabase, revokeAgentUsers } from "../placement";
+import { getDatabase, MAX_LABEL_LENGTH, revokeAgentUsers } from "../placement";
 import { applyReads, revokeReads } from "./reads";
 import type { AgentRule } from "./rules";
-
-const MAX_NAME_LENGTH = 60;
 
 export interface Agent {
   id: string;
@@ -110,7 +108,7 @@ export async function createAgentWithoutToken(
     limits?: Partial<AgentLimits> | undefined;
   },
 ): Promise<Agent> {
-  const name = checkName(asked.name);
+  const name = checkedName(asked.name, "An agent", MAX_LABEL_LENGTH);
   const rows = await resolveBases(ctx, accountId, asked.bases);
   const id = newId("agent");
   try {
@@ -156,7 +154,7 @@ export async function updateAgent(
   },
 ): Promise<Agent> {
   const { id, accountId } = agent;
-  const name = asked.name === undefined ? agent.name : checkName(asked.name);
+  const name = asked.name === undefined ? agent.name : checkedName(asked.name, "An agent", MAX_LABEL_LENGTH);
   const { mayPropose = agent.mayPropose } = asked;
   const limits = { ...agent.limits, ...asked.limits };
   const rows = asked.bases && (await resolveBases(ctx, accountId, asked.bases, agent.bases));
@@ -354,10 +352,4 @@ function findField(tables: TableSpec[], asked: string): string {
     "invalid_request",
     `There is no field ${asked}. Name it by its id, or as table.column`,
   );
-}
-
-function checkName(text: string): string {
-  const name = cleanText(text).replace(/\s+/g, " ").trim();
-  if (name !== "" && name.length <= MAX_NAME_LENGTH) return name;
-  throw new BasetideError("invalid_request", `An agent's name must have 1 to ${MAX_NAME_LENGTH} characters`);
 }

@@ -2,17 +2,15 @@
  * The key of a base that signs the URLs of its attachments. It is created when URLs are first requested, and stored
  * while the setting is off, so that existing links work until they are revoked.
  */
-import { randomBytes } from "node:crypto";
 import { SharedLookup } from "../../async";
 import type { Context } from "../../context";
 import { type AttachmentSigner, createSigner } from "../../replica";
+import { newSecret } from "../../secrets";
 import type { Base } from "./base-row";
-
-const KEY_BYTES = 32;
 
 /** Returns a new key for the base, encrypted. */
 export function newAttachmentKey({ secrets }: Pick<Context, "secrets">, baseId: string): string {
-  return secrets.encrypt(randomBytes(KEY_BYTES).toString("base64url"), keyContext(baseId));
+  return secrets.encrypt(newSecret(), keyContext(baseId));
 }
 
 /** A base whose attachments have URLs of ours, and the signer that checks them. */

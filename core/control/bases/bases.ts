@@ -211,7 +211,7 @@ export async function updateSettings(
 ): Promise<Base> {
   const { db } = ctx;
   const { workspaceId = base.workspaceId } = changes;
-  if (changes.workspaceId) await getWorkspace(db, changes.workspaceId, base.accountId);
+  if (typeof changes.workspaceId === "string") await getWorkspace(db, changes.workspaceId, base.accountId);
   let encryptedKey: string | null = null;
   let userId: string | null = null;
   let oldKey: string | undefined;

@@ -1,13 +1,12 @@
 /** Turns SQL writes of a base on and off in its replica, and keeps the secret of its triggers. */
-import { randomBytes } from "node:crypto";
 import type { Context } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { isId } from "../../ids";
 import { installWrites, type ReplicaTarget, removeWrites } from "../../replica";
+import { newSecret } from "../../secrets";
 import type { Base } from "./base-row";
 import type { BaseSettings } from "./settings";
 
-const SECRET_BYTES = 32;
 /** Sent to proxies when the outboxes that they read may be others. */
 export const OUTBOX_CHANNEL = "basetide_outboxes";
 const QUEUED_INSTEAD =
@@ -54,7 +53,7 @@ export async function switchSqlWrites(
 }
 
 async function ensureSecret({ db, secrets }: WritesContext, baseId: string): Promise<string> {
-  const made = secrets.encrypt(randomBytes(SECRET_BYTES).toString("base64url"), secretContext(baseId));
+  const made = secrets.encrypt(newSecret(), secretContext(baseId));
   const [row] = await db<{ encrypted: string }[]>`
     update bases set encrypted_write_secret = coalesce(encrypted_write_secret, ${made})
     where id = ${baseId} and state <> 'deleting' returning encrypted_write_secret as encrypted`;

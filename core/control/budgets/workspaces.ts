@@ -6,7 +6,7 @@ import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
-import { cleanText, isUniqueViolation } from "../../postgres";
+import { checkedName, isUniqueViolation } from "../../postgres";
 import { platformFacts, type SourcePlan } from "../../source";
 import type { AuditAction } from "../audit";
 import { recordChange } from "../audit";
@@ -32,7 +32,6 @@ export function callsOfPlan(plan: Plan): number | null {
 const DEFAULT_RESERVE = 0.2;
 /** The largest value of the column. */
 const MOST_CALLS = 2_000_000_000;
-const MAX_NAME_LENGTH = 100;
 
 export interface Workspace {
   id: string;
@@ -167,13 +166,7 @@ async function endRest({ db, queue }: WakeContext, { id: workspaceId, accountId 
 
 function checked(workspace: NewWorkspace) {
   const { plan } = workspace;
-  const name = cleanText(workspace.name).trim();
-  if (name === "" || name.length > MAX_NAME_LENGTH) {
-    throw new BasetideError(
-      "invalid_request",
-      `A workspace's name must have 1 to ${MAX_NAME_LENGTH} characters`,
-    );
-  }
+  const name = checkedName(workspace.name, "A workspace");
   const callsPerMonth = plan === "custom" ? (workspace.callsPerMonth ?? null) : callsOfPlan(plan);
   if (workspace.callsPerMonth !== undefined && workspace.callsPerMonth !== callsPerMonth) {
     const own = callsPerMonth === null ? "no cap" : `${callsPerMonth} calls a month`;

@@ -1,7 +1,7 @@
 /** The running processes of the service: each reports itself and its version to the control plane. */
 import { hostname } from "node:os";
 import { version } from "../../../package.json" with { type: "json" };
-import { withTimeout } from "../../async";
+import { repeat, withTimeout } from "../../async";
 import type { Db } from "../../context";
 
 /** A process without a report for this long is shown as dead. */
@@ -44,26 +44,22 @@ export async function removeProcess(db: Db, id: string): Promise<void> {
 /** Reports a proxy or a console until it is stopped; while the control plane is away, nothing needs to know of it. */
 export function startReports(db: Db, role: "proxy" | "console") {
   const own = { id: crypto.randomUUID(), role, host: hostname(), pid: process.pid, startedAt: new Date() };
-  let sending: Promise<void> | undefined;
-  const send = () => {
-    sending ??= reported(db, own)
-      .then(
-        () => {},
-        () => {},
-      )
-      .finally(() => {
-        sending = undefined;
-      });
-  };
-  send();
-  const timer = setInterval(send, REPORT_MS);
+  const sending = repeat(
+    REPORT_MS,
+    async () => reported(db, own),
+    () => {},
+  );
+  void sending.now();
   return {
     id: own.id,
     async stop(): Promise<void> {
-      clearInterval(timer);
       // A report that arrives late would insert the row again.
-      const removed = (sending ?? Promise.resolve()).then(() => removeProcess(db, own.id)).catch(() => {});
-      await withTimeout(STOP_MS, () => {}, removed);
+      const removed = sending.stop().then(() => removeProcess(db, own.id));
+      await withTimeout(
+        STOP_MS,
+        () => {},
+        removed.catch(() => {}),
+      );
     },
   };
 }

@@ -2,8 +2,7 @@
 import type { Db } from "../../context";
 import { HOUR_MS } from "../../time-units";
 import type { LagBucket } from "./lag";
-
-const HOURS = 24;
+import { HOURS } from "./today";
 
 /** Of one hour. */
 export interface FleetHour extends LagBucket {

@@ -8,7 +8,7 @@ export interface BaseToday {
   lagMs: (number | null)[];
 }
 
-const HOURS = 24;
+export const HOURS = 24;
 
 /** Returns them for the rows `b` of bases that match `where`, in one query. */
 export async function todayOf(db: Db, where: ReturnType<Db>, now: Date): Promise<Map<string, BaseToday>> {

@@ -4,11 +4,12 @@
  * An invitation is a link with 32 random bytes, of which only the SHA-256 is stored. It is bound to the invited
  * address: only a user who is signed in with that address can accept it, so a forwarded link is useless.
  */
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
+import { newSecret } from "../../secrets";
 import {
   actorOf,
   type CurrentUser,
@@ -80,7 +81,7 @@ export async function inviteMember<Permit>(
     throw new BasetideError("conflict", `An account has at most ${MAX_PEOPLE} members and open invitations`);
   }
   const given = await permit(email);
-  const token = randomBytes(32).toString("base64url");
+  const token = newSecret();
   await db.begin(async (tx) => {
     await tx`
       insert into invitations (id, account_id, email, role, token_hash, invited_by, expires_at)

@@ -24,12 +24,10 @@ import {
   SAFE_SEARCH_PATH,
   TEMPLATE_DATABASE,
 } from "../../replica";
-import { checkServer, describeServer, poolerProblem } from "./database-check";
+import { checkServer, describeServer, FIRST_REPLICA_VERSION, poolerProblem } from "./database-check";
 import { readOnlyProblem } from "./database-settings";
 
-const CONNECT_TIMEOUT_SECONDS = 5;
-/** The oldest version on which the objects of a replica have run. */
-const FIRST_MAJOR_VERSION = 14;
+export const CHECK_CONNECT_SECONDS = 5;
 /** What a visit of autovacuum takes in a database where it finds nothing to do, ms of CPU. */
 const VISIT_MS = 4;
 /** A little more than one percent of a core. */
@@ -56,7 +54,7 @@ export async function inspectCluster(adminUrl: string): Promise<ClusterReport> {
     const kind = await kindOfHost(ownServer(adminUrl).host);
     const look = async (sql: postgres.Sql, report: ServerReport) => {
       const url = ownServer(adminUrl);
-      const reached = { url, kind, isOwn: true, firstMajorVersion: FIRST_MAJOR_VERSION };
+      const reached = { url, kind, isOwn: true, firstMajorVersion: FIRST_REPLICA_VERSION };
       return {
         summary: describeServer(report),
         results: [...checkServer(report, reached).filter(isUnwell), ...(await checkAdmin(sql))],
@@ -89,7 +87,7 @@ export async function checkCluster(adminUrl: string): Promise<CheckResult[]> {
 }
 
 function connectAdmin(url: ServerUrl, session: SessionOptions): postgres.Sql {
-  const options = { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, onnotice: () => {} };
+  const options = { max: 1, connect_timeout: CHECK_CONNECT_SECONDS, onnotice: () => {} };
   const connection = { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER };
   return openForCheck(url, { ...options, connection }, session);
 }

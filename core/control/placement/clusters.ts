@@ -6,11 +6,11 @@ import type { Actor, Context, Db } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { newId } from "../../ids";
 import { isUniqueViolation, requireKeptSessions } from "../../postgres";
+import { POSTGRES_PORT } from "../../postgres-url";
 import { ROLE_PATTERN, withAdmin } from "../../replica";
 import { recordChange } from "../audit";
 
 const DEFAULT_CLUSTER = "default";
-const POSTGRES_PORT = 5432;
 
 export interface Cluster {
   id: string;
@@ -99,10 +99,18 @@ async function requireOtherCluster(db: Db): Promise<void> {
   );
 }
 
+export interface NewCluster {
+  name: string;
+  region: string;
+  adminUrl: string;
+  publicHost?: string | undefined;
+  publicPort?: number | undefined;
+}
+
 /** @throws BasetideError `invalid_request` for an invalid URL, `already_exists` for a name that is taken */
 export async function addCluster(
   ctx: SecretContext & Pick<Context, "actor">,
-  cluster: { name: string; region: string; adminUrl: string; publicHost?: string; publicPort?: number },
+  cluster: NewCluster,
 ): Promise<Cluster> {
   const address = publicAddress(cluster.adminUrl, { host: cluster.publicHost, port: cluster.publicPort });
   const id = newId("cluster");

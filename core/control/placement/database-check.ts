@@ -15,6 +15,8 @@ export interface DatabaseCheck extends CheckResult {
   remedy?: string | undefined;
 }
 
+/** The oldest version on which the objects of a replica have run. */
+export const FIRST_REPLICA_VERSION = 14;
 /** Versions that the tests run on. */
 const TESTED_MAJOR_VERSIONS = { first: 15, last: 18 };
 /** A write waits for several round trips, and a sync for many. */

@@ -13,7 +13,7 @@ import { checkHost } from "../../net";
 import { probe, refuseKnownPooler, type ServerReport, type SessionOptions } from "../../postgres";
 import { CHECKING, connectReplica, openForCheck, quoteIdent } from "../../replica";
 import { connectionProblem } from "./connection-problem";
-import { checkServer, type DatabaseCheck, poolerProblem } from "./database-check";
+import { checkServer, type DatabaseCheck, FIRST_REPLICA_VERSION, poolerProblem } from "./database-check";
 import { readersByDefault, settingsProblem } from "./database-settings";
 import { externalServer, parseConnectionTarget } from "./external-url";
 import { wideRights, writeRights } from "./privileges";
@@ -21,8 +21,6 @@ import { isSameServer, type ServerIdentity, serverIdentity } from "./server-iden
 
 /** For all steps together: a server that accepts connections and then hangs must not block anyone. */
 const TOTAL_TIMEOUT_MS = 20_000;
-/** The oldest version on which the objects of a replica have run. */
-const FIRST_MAJOR_VERSION = 14;
 
 type InspectContext = Pick<Context, "config" | "db">;
 
@@ -122,7 +120,7 @@ async function inspectWith(
         checks.push({ check: "address", severity: "ok", message: `${host}, port ${port}${over}` });
         const facts = await readFacts(sql, schema);
         await refuseOurOwn(ctx, facts);
-        const reached = { url: place, kind, isOwn: false, firstMajorVersion: FIRST_MAJOR_VERSION };
+        const reached = { url: place, kind, isOwn: false, firstMajorVersion: FIRST_REPLICA_VERSION };
         checks.push(...checkServer(found, reached));
         if (checks.some(isProblem)) return;
         checks.push(...(await judge(sql, facts)));

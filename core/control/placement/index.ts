@@ -1,4 +1,5 @@
 /** Clusters and databases: placement of replicas, checks of servers, customers' requests to the operator. */
+export { addCheckedCluster } from "./add-cluster";
 export { checkCluster, inspectCluster } from "./cluster-check";
 export {
   addCluster,
@@ -62,7 +63,6 @@ export {
   type RequestKind,
   requestKinds,
 } from "./requests";
-export { sharesOpenControl } from "./same-server";
 export { isSameServer, serverIdentity } from "./server-identity";
 export { type SpareKeeper, startSpares } from "./spares";
 export {
@@ -82,6 +82,7 @@ export {
   createSqlUser,
   endSqlUserSessions,
   knownAgentLogin,
+  MAX_LABEL_LENGTH,
   revokeAgentUsers,
   revokeSqlUser,
   rotateSqlUser,

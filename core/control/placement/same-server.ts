@@ -5,8 +5,7 @@
 import { randomBytes } from "node:crypto";
 import type { Db } from "../../context";
 import { serverPool } from "../../replica";
-
-const CONNECT_TIMEOUT_SECONDS = 5;
+import { CHECK_CONNECT_SECONDS } from "./cluster-check";
 
 /**
  * Whether the cluster is on the control plane's server, where every role may connect to the control plane's database.
@@ -27,7 +26,7 @@ export async function sharesOpenControl(db: Db, adminUrl: string): Promise<boole
  */
 export async function isControlServer(db: Db, adminUrl: string): Promise<boolean> {
   const [high, low] = [randomBytes(4).readInt32BE(), randomBytes(4).readInt32BE()];
-  const options = { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, onnotice: () => {} };
+  const options = { max: 1, connect_timeout: CHECK_CONNECT_SECONDS, onnotice: () => {} };
   const { sql: cluster } = serverPool(adminUrl, options, { use: "admin" });
   try {
     // The lock belongs to the transaction: it works through poolers too, and is always released.

@@ -2,7 +2,7 @@
  * Keeps a spare database on each cluster that accepts databases, so that connecting a base does not wait for the creation of
  * one. One process of the installation prepares them at a time.
  */
-import { withTimeout } from "../../async";
+import { repeat, withTimeout } from "../../async";
 import type { Context } from "../../context";
 import { asOnly } from "../../postgres";
 import type { Running } from "../../process";
@@ -23,28 +23,15 @@ export interface SpareKeeper extends Running {
 
 /** Prepares spare databases in the background, from now on. */
 export function startSpares(ctx: SpareContext): SpareKeeper {
-  let running: Promise<unknown> | undefined;
-  let isStopped = false;
-  let isWanted = false;
-  const run = () => {
-    isWanted = running !== undefined && !isStopped;
-    if (running || isStopped) return;
-    running = asOnly(ctx.db, "prepare spare databases", () => prepareSpares(ctx))
-      .catch((error: unknown) => ctx.log.warn({ error }, "preparing spare databases failed"))
-      .finally(() => {
-        running = undefined;
-        if (isWanted) run();
-      });
-  };
-  run();
-  const timer = setInterval(run, EVERY_MS);
+  const preparing = repeat(
+    EVERY_MS,
+    () => asOnly(ctx.db, "prepare spare databases", () => prepareSpares(ctx)),
+    (error) => ctx.log.warn({ error }, "preparing spare databases failed"),
+  );
+  void preparing.now();
   return {
-    used: run,
-    async stop() {
-      isStopped = true;
-      clearInterval(timer);
-      await withTimeout(STOP_MS, () => {}, running);
-    },
+    used: () => void preparing.now(),
+    stop: () => withTimeout(STOP_MS, () => {}, preparing.stop()),
   };
 }
 

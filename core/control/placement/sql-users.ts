@@ -8,7 +8,7 @@ import type { TransactionSql } from "postgres";
 import type { Actor, Context, Db } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { newId } from "../../ids";
-import { cleanText, isUniqueViolation, jsonParameter } from "../../postgres";
+import { checkedName, isUniqueViolation, jsonParameter } from "../../postgres";
 import {
   createSqlUserRole,
   dropSqlUserRole,
@@ -24,7 +24,8 @@ import { getSqlUser, listSqlUsers, type SqlUser } from "./sql-user-rows";
 
 type UserContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
 
-const MAX_NAME_LENGTH = 60;
+/** Of the names of SQL users and agents. */
+export const MAX_LABEL_LENGTH = 60;
 const MOST_LISTED = 50;
 const INSUFFICIENT_PRIVILEGE = "42501";
 
@@ -42,7 +43,10 @@ export async function createSqlUser(
   return getSqlUser(
     ctx.db,
     database.id,
-    await addUser(ctx, database, { name: checkName(text), createdBy: ctx.actor.name }),
+    await addUser(ctx, database, {
+      name: checkedName(text, "A SQL user", MAX_LABEL_LENGTH),
+      createdBy: ctx.actor.name,
+    }),
   );
 }
 
@@ -247,15 +251,6 @@ async function hostOf(ctx: UserContext, { clusterId }: Database): Promise<string
   throw new BasetideError(
     "conflict",
     "You host this database: create, change and drop its users on your server. The Connect page shows the statements",
-  );
-}
-
-function checkName(text: string): string {
-  const name = cleanText(text).replace(/\s+/g, " ").trim();
-  if (name !== "" && name.length <= MAX_NAME_LENGTH) return name;
-  throw new BasetideError(
-    "invalid_request",
-    `A SQL user's name must have 1 to ${MAX_NAME_LENGTH} characters`,
   );
 }
 

@@ -14,6 +14,7 @@
 import { nextStep } from "../../errors";
 import { formatDuration } from "../../format";
 import type { Base } from "../bases";
+import { GRACE_MS, RED_FACTOR, RED_MS, YELLOW_FACTOR } from "./limits";
 import { liveIndicator } from "./live-indicator";
 import { namesOf, problemIndicators, STALLED_MS, stalledMs } from "./problem-indicator";
 
@@ -57,18 +58,12 @@ export type Cause =
   | "gap"
   | "waiting";
 
-const YELLOW_FACTOR = 2;
-const RED_FACTOR = 5;
 /** Fewer sweeps than this do not define a usual duration. */
 const MIN_SWEEPS = 3;
 /** A sync this short is never called slow: small bases take a fraction of a second, with larger variation. */
 const NEVER_SLOW_MS = 2_000;
-/** Between two syncs the base may wait for a worker, or for the source's pause of 30 s, without being late. */
-const LATE_GRACE_MS = 60_000;
 /** A first sync without progress for this long is red. */
-const RED_STALLED_MS = 10 * 60_000;
-/** A time of a worker may be this far ahead of the server's. */
-const AHEAD_MS = 60_000;
+const RED_STALLED_MS = 2 * RED_MS;
 
 export type IndicatorFacts = Pick<
   Base,
@@ -113,7 +108,7 @@ export function indicatorOf(base: IndicatorFacts, now: Date): Indicator {
 function ahead({ sync, sweep, live }: IndicatorFacts, now: Date): Indicator | null {
   const times = [sync?.completedAt, sweep?.completedAt, live?.readAt, live?.comparedAt];
   const aheadMs = Math.max(...times.map((time) => (time?.getTime() ?? 0) - now.getTime()));
-  if (aheadMs <= AHEAD_MS) return null;
+  if (aheadMs <= GRACE_MS) return null;
   const reason = `The clock of the control plane's database is ${formatDuration(aheadMs)} behind the last sync, so how fresh the data is cannot be told`;
   return { color: "yellow", reason, cause: "clock" };
 }
@@ -154,7 +149,7 @@ function first(base: IndicatorFacts, now: Date): Indicator {
   const inTheWay = blocked(base, now) ?? schema;
   if (inTheWay) return inTheWay;
   if (base.progress && idleMs > STALLED_MS) return stalled(base, idleMs, now);
-  if (base.progress || ageMs <= LATE_GRACE_MS) {
+  if (base.progress || ageMs <= GRACE_MS) {
     return { color: "green", reason: "The first sync is running", cause: "first" };
   }
   const reason = `The first sync has been waiting to start for ${formatDuration(ageMs)}`;
@@ -208,8 +203,8 @@ function late(base: IndicatorFacts, now: Date): Indicator | null {
   const dueAt = Math.max(base.sync!.completedAt.getTime(), base.restsUntil?.getTime() ?? 0);
   const ageMs = now.getTime() - dueAt;
   const expectedMs = median(base.recentSweepMs) ?? base.sync!.durationMs;
-  if (ageMs <= YELLOW_FACTOR * expectedMs + LATE_GRACE_MS) return null;
-  const color = ageMs > RED_FACTOR * (expectedMs + LATE_GRACE_MS) ? "red" : "yellow";
+  if (ageMs <= YELLOW_FACTOR * expectedMs + GRACE_MS) return null;
+  const color = ageMs > RED_FACTOR * (expectedMs + GRACE_MS) ? "red" : "yellow";
   const sinceMs = now.getTime() - base.sync!.completedAt.getTime();
   return {
     color,
@@ -222,7 +217,7 @@ function late(base: IndicatorFacts, now: Date): Indicator | null {
 function noLonger({ sync }: IndicatorFacts, now: Date): Indicator | null {
   if (sync!.kind !== "live") return null;
   const ageMs = now.getTime() - sync!.completedAt.getTime();
-  if (ageMs <= LATE_GRACE_MS) return null;
+  if (ageMs <= GRACE_MS) return null;
   const reason = "Live sync has ended; every record is being re-read";
   return { color: "yellow", reason, cause: "gap" };
 }
@@ -246,8 +241,8 @@ function slow(base: IndicatorFacts): Indicator | null {
 function lateSweep({ sync, sweep }: IndicatorFacts, now: Date): Indicator | null {
   if (sync!.kind !== "rapid" || !sweep) return null;
   const ageMs = now.getTime() - sweep.completedAt.getTime();
-  if (ageMs <= YELLOW_FACTOR * sweep.backgroundMs + LATE_GRACE_MS) return null;
-  const color = ageMs > RED_FACTOR * (sweep.backgroundMs + LATE_GRACE_MS) ? "red" : "yellow";
+  if (ageMs <= YELLOW_FACTOR * sweep.backgroundMs + GRACE_MS) return null;
+  const color = ageMs > RED_FACTOR * (sweep.backgroundMs + GRACE_MS) ? "red" : "yellow";
   return {
     color,
     reason: `Deletes and computed fields were last checked ${formatDuration(ageMs)} ago; usually it takes ${formatDuration(sweep.backgroundMs)}`,

@@ -5,16 +5,14 @@
  * was compared with the source recently, and no changed record waits for long.
  */
 import { formatDuration } from "../../format";
+import { MINUTE_MS } from "../../time-units";
 import type { Base, LiveState } from "../bases";
 import type { Indicator } from "./indicator";
+import { GRACE_MS, RED_FACTOR, RED_MS, YELLOW_FACTOR } from "./limits";
 
 /** A base in live mode. */
 type LiveBase = Pick<Base, "createdAt" | "sweep"> & { live: LiveState };
 
-/** How long after it was due something is not yet late: a worker may be restarting, or a lease moving. */
-const GRACE_MS = 60_000;
-/** A problem that lasts this long is red. */
-const RED_MS = 5 * 60_000;
 /**
  * A base that is polled or in use is compared every minute or every 12 minutes; one that relies on notifications,
  * every 6 hours; if a budget slows all that down, once in five reads.
@@ -22,13 +20,6 @@ const RED_MS = 5 * 60_000;
 const UNCOMPARED_MS = 60 * 60_000;
 const RESTING_UNCOMPARED_MS = 6.5 * 60 * 60_000;
 const UNCOMPARED_READS = 6;
-/** Reads of the feed that are this far apart are due to the call budget, ms. */
-const PACED_MS = 60_000;
-/** Twice and five times the duration of a background sweep, as for a sweep in the foreground. */
-const YELLOW_SWEEPS = 2;
-const RED_SWEEPS = 5;
-/** The assumed duration of a background sweep while it is unknown: that of 10,000 records. */
-const UNKNOWN_SWEEP_MS = 60_000;
 
 /** Returns the worst problem; green if there is none. */
 export function liveIndicator(base: LiveBase, now: Date): Indicator {
@@ -66,16 +57,17 @@ function uncompared(base: LiveBase, now: Date): Indicator | null {
   const ageMs = now.getTime() - (lastCompared(base) ?? base.createdAt).getTime();
   if (ageMs <= limitMs) return null;
   const reason = `The database has not been compared with Airtable for ${formatDuration(ageMs)}`;
-  return { color: ageMs > RED_SWEEPS * limitMs ? "red" : "yellow", reason, cause: "uncompared" };
+  return { color: ageMs > RED_FACTOR * limitMs ? "red" : "yellow", reason, cause: "uncompared" };
 }
 
 function gap({ live: { gapSince }, sweep }: LiveBase, now: Date): Indicator | null {
   if (!gapSince) return null;
   const ageMs = now.getTime() - gapSince.getTime();
-  const sweepMs = (sweep?.backgroundMs ?? UNKNOWN_SWEEP_MS) + GRACE_MS;
-  if (ageMs <= YELLOW_SWEEPS * sweepMs) return null;
+  // While it is unknown, that of 10,000 records.
+  const sweepMs = (sweep?.backgroundMs ?? MINUTE_MS) + GRACE_MS;
+  if (ageMs <= YELLOW_FACTOR * sweepMs) return null;
   return {
-    color: ageMs > RED_SWEEPS * sweepMs ? "red" : "yellow",
+    color: ageMs > RED_FACTOR * sweepMs ? "red" : "yellow",
     reason: `Airtable cannot report what changed before ${formatDuration(ageMs)} ago; every record is being re-read`,
     cause: "gap",
   };
@@ -88,7 +80,7 @@ function waiting({ live, sweep }: LiveBase, now: Date): Indicator | null {
   if (ageMs <= GRACE_MS) return null;
   const records = live.waiting === 1 ? "1 changed record waits" : `${live.waiting} changed records wait`;
   return {
-    color: ageMs > Math.max(RED_MS, YELLOW_SWEEPS * (sweep?.backgroundMs ?? 0)) ? "red" : "yellow",
+    color: ageMs > Math.max(RED_MS, YELLOW_FACTOR * (sweep?.backgroundMs ?? 0)) ? "red" : "yellow",
     reason: `${records} to be read, the oldest for ${formatDuration(ageMs)}`,
     cause: "waiting",
   };
@@ -105,7 +97,8 @@ function well(base: LiveBase, now: Date): Indicator {
 /** Without notifications, the call budget decides how often changes are read. */
 function paced({ live: { by, readAt, dueAt } }: LiveBase, now: Date): Indicator | null {
   const paceMs = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
-  if (by === "notification" || paceMs < PACED_MS) return null;
+  // Reads of the feed that are a minute apart are due to the call budget.
+  if (by === "notification" || paceMs < MINUTE_MS) return null;
   const waitMs = Math.max(0, dueAt!.getTime() - now.getTime());
   const reason = `Paced by the call budget; changes are read again in ${formatDuration(waitMs)}`;
   return { color: "green", reason, cause: "paced" };

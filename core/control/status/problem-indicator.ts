@@ -5,6 +5,7 @@
 import { formatDuration } from "../../format";
 import type { Base, ProblemKind, SyncProblem } from "../bases";
 import type { Cause, Indicator } from "./indicator";
+import { GRACE_MS, RED_MS } from "./limits";
 
 type Facts = Pick<
   Base,
@@ -23,10 +24,6 @@ type Facts = Pick<
 
 /** A build that has not got further for this long is not making progress. */
 export const STALLED_MS = 2 * 60_000;
-/** A problem that lasts this long is red. */
-const RED_MS = 5 * 60_000;
-/** Work that usually takes seconds is not late before. */
-const GRACE_MS = 60_000;
 /** A schema check that failed once is made again before this. */
 const SCHEMA_GRACE_MS = 30_000;
 /** The most tables that a text names. */

@@ -1,12 +1,9 @@
 /** dbt: staging models to start with, which select the columns of the sources with unambiguous names of the ids. */
-import { type ColumnSpec, quoteIdent, snakeCase } from "../../replica";
+import { type ColumnSpec, MAX_NAME_BYTES, quoteIdent, snakeCase } from "../../replica";
 import { dbtSources, jinjaLiteral } from "../dbt-sources";
 import { toYaml } from "../yaml";
 import type { TypedTable, TypeModel, TypesInput } from "./model";
 import { assignIdentifiers, shortened } from "./names";
-
-/** Longest name of a relation in Postgres; a model becomes one. */
-const MAX_NAME_BYTES = 63;
 
 /** Returns the sources, a staging model per table, and the descriptions and tests of the models. */
 export function dbtProject(input: TypesInput, { tables, base }: TypeModel): { path: string; text: string }[] {

@@ -1,12 +1,10 @@
 /** Checks the bodies of a server's messages: every length and end is within its message. */
 
 import { JSON_BYTES, MAX_COLUMNS, MESSAGE_BYTES, OTHER_BYTES } from "../limits";
-import { errorResponse } from "../messages";
+import { HEAD_BYTES as BODY, errorResponse } from "../messages";
 import { GatewayRefusal, Violation } from "./fault";
 import { isTooDeep } from "./json-depth";
 
-/** Offset of a message's body. */
-const BODY = 5;
 /** Bytes after a column's name: table, number, type, size, modifier, format. */
 const COLUMN_BYTES = 18;
 /** Offset of the type within them. */

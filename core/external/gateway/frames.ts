@@ -1,8 +1,6 @@
 /** Splits a stream of the Postgres protocol into messages, and buffers at most one unfinished message. */
+import { HEAD_BYTES } from "../messages";
 import { Violation } from "./fault";
-
-/** Type and length. */
-const HEAD_BYTES = 5;
 
 /** @param whole the message with its head; `type` is its first byte */
 type OnFrame = (type: number, whole: Buffer) => void;

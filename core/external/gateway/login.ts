@@ -4,16 +4,15 @@
  */
 import { createHash } from "node:crypto";
 import type { Socket } from "node:net";
+import { SCRAM_MECHANISM } from "../../scram";
 import { LOGIN_MESSAGES } from "../limits";
-import { message } from "../messages";
+import { HEAD_BYTES as BODY, message } from "../messages";
 import type { ServerAddress } from "../server";
 import { checkBackendKey, checkReady, isKnownParameter, readError } from "./bodies";
 import { GatewayRefusal, Violation } from "./fault";
 import type { Pull } from "./pull";
 import { Scram } from "./scram";
 
-const MECHANISM = "SCRAM-SHA-256";
-const BODY = 5;
 /** Length of the kind of an authentication message. */
 const KIND_BYTES = 4;
 
@@ -86,14 +85,14 @@ async function authenticate(
     return undefined;
   }
   if (scram === undefined && kind === 10) {
-    if (!body.toString("latin1").split("\0").includes(MECHANISM)) {
-      throw new GatewayRefusal("08001", `the server does not support ${MECHANISM}`);
+    if (!body.toString("latin1").split("\0").includes(SCRAM_MECHANISM)) {
+      throw new GatewayRefusal("08001", `the server does not support ${SCRAM_MECHANISM}`);
     }
     const begun = new Scram();
     const first = Buffer.from(begun.first());
     const length = Buffer.alloc(4);
     length.writeUInt32BE(first.length);
-    socket.write(message("p", MECHANISM, "\0", length, first));
+    socket.write(message("p", SCRAM_MECHANISM, "\0", length, first));
     return begun;
   }
   if (scram && kind === 11 && !scram.hasAnswered) {

@@ -6,6 +6,7 @@
  * message is allowed.
  */
 import { RESULT_ROWS } from "../limits";
+import { HEAD_BYTES as BODY } from "../messages";
 import {
   type ColumnDescription,
   checkCommandTag,
@@ -32,8 +33,6 @@ type Question =
   | { kind: "query"; statement: Statement; hasFailed: boolean };
 
 const UNKNOWN: Statement = { columns: undefined };
-/** Offset of a message's body. */
-const BODY = 5;
 
 /** How a server's message is passed on: unchanged, or replaced by another. */
 type Verdict = "forward" | Buffer;

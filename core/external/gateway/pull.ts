@@ -1,9 +1,8 @@
 /** Reads a socket step by step while the two sides alternate, as in a login. */
 import type { Duplex } from "node:stream";
 import { LOGIN_MESSAGE_BYTES } from "../limits";
+import { HEAD_BYTES } from "../messages";
 import { GatewayRefusal, Violation } from "./fault";
-
-const HEAD_BYTES = 5;
 
 export class Pull {
   readonly #socket: Duplex;

@@ -1,10 +1,10 @@
 /** The client side of SCRAM-SHA-256 (RFC 5802, RFC 7677), for a server that may be hostile. */
-import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from "node:crypto";
+import { pbkdf2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
+import { SCRAM_KEY_BYTES, scramKeys } from "../../scram";
 import { SCRAM_ROUNDS } from "../limits";
 import { GatewayRefusal, Violation } from "./fault";
 
-const KEY_BYTES = 32;
 const GS2_HEADER = "n,,";
 
 export class Scram {
@@ -39,30 +39,24 @@ export class Scram {
       password,
       Buffer.from(salt, "base64"),
       Number(rounds),
-      KEY_BYTES,
+      SCRAM_KEY_BYTES,
       "sha256",
     );
-    const clientKey = hmac(salted, "Client Key");
+    const { proofOf, signatureOf } = scramKeys(salted);
     const withoutProof = `c=${Buffer.from(GS2_HEADER).toString("base64")},r=${nonce}`;
     const exchanged = `n=,r=${this.#nonce},${serverFirst},${withoutProof}`;
-    this.#serverSignature = hmac(hmac(salted, "Server Key"), exchanged);
-    const signature = hmac(createHash("sha256").update(clientKey).digest(), exchanged);
-    const proof = Buffer.from(clientKey.map((byte, at) => byte ^ signature[at]!));
-    return `${withoutProof},p=${proof.toString("base64")}`;
+    this.#serverSignature = signatureOf(exchanged);
+    return `${withoutProof},p=${proofOf(exchanged).toString("base64")}`;
   }
 
   /** Verifies that the server knows the password, too. @throws Violation */
   verify(serverFinal: string): void {
     const signature = Buffer.from(/^v=([A-Za-z0-9+/]+={0,2})$/.exec(serverFinal)?.[1] ?? "", "base64");
     const isRight =
-      signature.length === KEY_BYTES &&
-      this.#serverSignature.length === KEY_BYTES &&
+      signature.length === SCRAM_KEY_BYTES &&
+      this.#serverSignature.length === SCRAM_KEY_BYTES &&
       timingSafeEqual(signature, this.#serverSignature);
     if (!isRight) throw new Violation("login", "wrong SCRAM signature");
     this.isVerified = true;
   }
-}
-
-function hmac(key: Buffer, text: string): Buffer {
-  return createHmac("sha256", key).update(text).digest();
 }

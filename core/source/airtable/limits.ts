@@ -15,6 +15,7 @@ export const limits: SourceLimits = {
   userRequestsPerWindow: 50,
   penaltyMs: 30_000,
   pageSize: 100,
+  writeSize: 10,
   // Airtable says "about two hours".
   attachmentUrlMs: 100 * 60_000,
 };

@@ -2,16 +2,13 @@
 import { promisify } from "node:util";
 import zlib from "node:zlib";
 import { BasetideError } from "../../errors";
-import { freeNow, gunzipAtOnce, gunzipBriefly } from "../../http";
+import { freeNow, gunzipAtOnce, gunzipBriefly, SHORTEST_GZIP } from "../../http";
 
 /** Largest body that is read, bytes, compressed or decompressed. A page of 100 records of large cells is a few MB. */
 export const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
 const LIMIT = { maxOutputLength: MAX_BODY_BYTES };
 const gunzip = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.gunzip);
-
-/** Header and trailer of a gzip member, bytes. */
-const SHORTEST_GZIP = 18;
 
 /** What a gzip body says of its text. */
 export interface TextChecksum {

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { TlsOffers } from "../../../apps/console/tls-offers";
+import { offeredSslMode } from "../../../apps/console/tls-offers";
 import { qualifiedName } from "../../../core/exports";
 import { type ClientId, clients, guideOf, type SqlAccess } from "../../../views/base/connect-clients";
 import { createAuthority } from "../../support/certificates";
@@ -42,7 +42,6 @@ beforeAll(async () => {
   const { hostname, port } = new URL(own.url);
   const certificate = createAuthority("test").issue(["localhost", "127.0.0.1"]);
   const relay = releases.use(await tlsRelay({ host: hostname, port: Number(port) }, { certificate }));
-  const offers = new TlsOffers();
   const at = async (host: string, port: number) => ({
     host,
     port,
@@ -50,7 +49,7 @@ beforeAll(async () => {
     user: own.name,
     password: "s/e:cret",
     schema: SCHEMA,
-    sslMode: await offers.sslMode(host, port),
+    sslMode: await offeredSslMode(host, port),
     parameters: {},
     table,
   });
@@ -98,7 +97,7 @@ const installed: Partial<Record<ClientId, () => Installed>> = {
 
 test("a server is asked whether it offers TLS, and one that does not answer leaves it to the client", async () => {
   expect([...servers.values()].map(({ sslMode }) => sslMode)).toEqual(["disable", "require"]);
-  expect(await new TlsOffers().sslMode("127.0.0.1", 1)).toBeNull();
+  expect(await offeredSslMode("127.0.0.1", 1)).toBeNull();
 });
 
 /** The time is skipped by the clocks of the first one, and the day begins before that of UTC in the second one. */

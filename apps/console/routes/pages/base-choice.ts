@@ -7,8 +7,7 @@ import {
   listSorts,
   listStates,
 } from "../../../../views/base/list";
-
-const MAX_QUERY_LENGTH = 200;
+import { MAX_QUERY_LENGTH } from "../../search/search";
 
 /** Unknown values count as the default ones. */
 export function readChoice({ q, state, sort, page }: Record<string, unknown>): ListChoice {

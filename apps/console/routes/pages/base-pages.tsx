@@ -25,13 +25,14 @@ import { needsSlowFacts, Overview, OverviewNews, type SlowFacts } from "../../..
 import type { BasePlace } from "../../../../views/base/pages";
 import { RunsPage } from "../../../../views/base/runs";
 import { isHtmx } from "../../../../views/render";
+import { answerOnBase } from "../../base-page";
 import { answer, type ConsoleContext, finish, formText, noNews, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
+import { LISTED } from "../../schemas/parts";
 import { cachedTables } from "../../shape-cache";
 import { readChoice } from "./base-choice";
 import { readList } from "./base-listing";
 
-const LISTED_CHANGES = 100;
 const LISTED_RUNS = 200;
 
 export function basePages(ctx: ConsoleContext) {
@@ -96,12 +97,8 @@ export function basePages(ctx: ConsoleContext) {
         known ? (range as HistoryRange) : undefined,
         serverNow(base),
       );
-      const view = (
-        <BaseFrame base={base} place="freshness">
-          <FreshnessPage base={base} history={history} now={serverNow(base)} />
-        </BaseFrame>
-      );
-      return answer(request, { title: `Freshness · ${base.name}`, currentUser, active: "bases", base }, view);
+      const view = <FreshnessPage base={base} history={history} now={serverNow(base)} />;
+      return answerOnBase(request, currentUser, base, { place: "freshness", title: "Freshness" }, view);
     })
     .get("/bases/:id/issues/records", async ({ request, currentUser, account, params, query }) => {
       const base = await getBase(db, params.id, account.id);
@@ -116,13 +113,8 @@ export function basePages(ctx: ConsoleContext) {
         ({ table, column, reason }) =>
           table === names.table && column === names.column && reason === names.reason,
       );
-      return answer(
-        request,
-        { title: `Issues · ${base.name}`, currentUser, active: "bases", base },
-        <BaseFrame base={base} place="issues">
-          <IssueRecords {...{ base, shape, page }} group={known ?? names} isFirst={after === ""} />
-        </BaseFrame>,
-      );
+      const view = <IssueRecords {...{ base, shape, page }} group={known ?? names} isFirst={after === ""} />;
+      return answerOnBase(request, currentUser, base, { place: "issues", title: "Issues" }, view);
     })
     .post("/bases/:id/issues/mute", async ({ request, currentUser, account, params, body }) => {
       const base = await getBase(db, params.id, account.id);
@@ -144,17 +136,11 @@ export function basePages(ctx: ConsoleContext) {
         params.place === "runs" ? listRuns(db, params.id, LISTED_RUNS) : [],
       ]);
       const page = (place: BasePlace, title: string, view: preact.VNode) =>
-        answer(
-          request,
-          { title: `${title} · ${base.name}`, currentUser, active: "bases", base },
-          <BaseFrame base={base} place={place}>
-            {view}
-          </BaseFrame>,
-        );
+        answerOnBase(request, currentUser, base, { place, title }, view);
       if (params.place === "runs")
         return page("runs", "Runs", <RunsPage runs={runs} now={serverNow(base)} />);
       if (params.place === "schema-changes") {
-        const changes = await listSchemaChanges(db, base.id, LISTED_CHANGES);
+        const changes = await listSchemaChanges(db, base.id, LISTED);
         const view = <SchemaChanges changes={changes} now={serverNow(base)} />;
         return page("schema", "Schema changes", view);
       }

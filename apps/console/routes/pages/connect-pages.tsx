@@ -1,7 +1,7 @@
 /** The last steps of connecting a base: its connection details for each program, its SQL users, and first queries. */
 import { Elysia } from "elysia";
 import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
-import { type AskedWrites, type Base, createSqlUserOf, getBase } from "../../../../core/control/bases";
+import { type AskedWrites, type Base, createSqlUserOf } from "../../../../core/control/bases";
 import {
   type Credentials,
   type Database,
@@ -9,9 +9,6 @@ import {
   getSqlUser,
   hiddenCredentials,
   listSqlUsers,
-  removeReadingUrl,
-  revokeSqlUser,
-  rotateSqlUser,
   type SqlUser,
   setReadingUrl,
   showCredentials,
@@ -20,23 +17,21 @@ import {
 import { sampleQueries } from "../../../../core/exports";
 import { Connect } from "../../../../views/base/connect";
 import { isClient } from "../../../../views/base/connect-clients";
-import { BaseFrame } from "../../../../views/base/frame";
 import { FirstQueries } from "../../../../views/base/ready";
 import { SqlUsers } from "../../../../views/base/sql-users";
 import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
+import { answerOnBase } from "../../base-page";
 import { type FormError, formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, formText, onOneBase } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
-import { findSqlUser } from "../../sql-user";
-import { TlsOffers } from "../../tls-offers";
+import { offeredSslMode } from "../../tls-offers";
 
 /** Of the sample queries, those that a new base shows. */
 const FIRST_QUERIES = 3;
 
 export function connectPages(ctx: ConsoleContext) {
   const { db } = ctx;
-  const offers = new TlsOffers();
   const by = (currentUser: CurrentUser) => ({ ...ctx, actor: actorOf(currentUser) });
 
   /**
@@ -62,7 +57,7 @@ export function connectPages(ctx: ConsoleContext) {
     const connect = (
       <Connect
         base={base}
-        access={await accessOf(offers, database, credentials)}
+        access={await accessOf(database, credentials)}
         client={isClient(query.with) ? query.with : "url"}
         isShown={isShown}
         location={database.location}
@@ -72,10 +67,15 @@ export function connectPages(ctx: ConsoleContext) {
       />
     );
     const title = user ? `Connect as ${user.name}` : "Connect";
-    const view = isHtmx(request) ? (
-      <DialogContent title={title}>{connect}</DialogContent>
-    ) : (
-      <BaseFrame base={base} place="connect">
+    const page = { place: "connect", title, status: (form.error ?? form.urlError)?.status } as const;
+    if (isHtmx(request))
+      return answer(request, { title, currentUser }, <DialogContent title={title}>{connect}</DialogContent>);
+    return answerOnBase(
+      request,
+      currentUser,
+      base,
+      page,
+      <>
         <Card id="connect" title={title}>
           {connect}
         </Card>
@@ -89,24 +89,20 @@ export function connectPages(ctx: ConsoleContext) {
           error={form.error?.message}
           readingUrl={{ isSet: database.hasReader, error: form.urlError?.message }}
         />
-      </BaseFrame>
+      </>,
     );
-    const page = { title: `${title} · ${base.name}`, currentUser, active: "bases", base } as const;
-    return answer(request, { ...page, status: (form.error ?? form.urlError)?.status }, view);
   }
 
   return new Elysia({ name: "connect-pages", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/bases/:id/connect", async ({ request, currentUser, account, params, query }) =>
-      show(request, currentUser, await getBase(db, params.id, account.id), query),
+    .use(onOneBase(ctx))
+    .get("/bases/:id/connect", ({ request, currentUser, base, query }) =>
+      show(request, currentUser, base, query),
     )
-    .post("/bases/:id/connect", async ({ request, currentUser, account, params, body }) => {
-      const base = await getBase(db, params.id, account.id);
+    .post("/bases/:id/connect", async ({ request, currentUser, base, body }) => {
       const chosen = { with: formText(body, "with"), user: formText(body, "user") || undefined };
       return show(request, currentUser, base, chosen, undefined, true);
     })
-    .post("/bases/:id/sql-users", async ({ request, currentUser, account, params, body }) => {
-      const base = await getBase(db, params.id, account.id);
+    .post("/bases/:id/sql-users", async ({ request, currentUser, base, body }) => {
       const [name, writes] = [formText(body, "name"), formText(body, "writes")];
       const created: SqlUser[] = [];
       const error = await formErrorOf(async () => {
@@ -118,8 +114,7 @@ export function connectPages(ctx: ConsoleContext) {
       const path = `/bases/${base.id}/connect?user=${user.id}`;
       return finish(request, path, `SQL user “${user.name}” created. Show its password to connect with it.`);
     })
-    .post("/bases/:id/connect/reading-url", async ({ request, currentUser, account, params, body }) => {
-      const base = await getBase(db, params.id, account.id);
+    .post("/bases/:id/connect/reading-url", async ({ request, currentUser, base, body }) => {
       const database = await getDatabase(db, base.database.id);
       const urlError = await formErrorOf(() =>
         setReadingUrl(by(currentUser), database, formText(body, "url")),
@@ -131,49 +126,23 @@ export function connectPages(ctx: ConsoleContext) {
         "Reading URL saved. Viewers can read this base now.",
       );
     })
-    .post("/bases/:id/connect/reading-url/remove", async ({ request, currentUser, account, params }) => {
-      const base = await getBase(db, params.id, account.id);
-      await removeReadingUrl(by(currentUser), await getDatabase(db, base.database.id));
-      return finish(request, `/bases/${base.id}/connect`, "Reading URL removed.");
-    })
-    .post("/bases/:id/sql-users/:user/rotate", async ({ request, currentUser, account, params }) => {
-      const { base, database, user } = await findSqlUser(db, account.id, params);
-      await rotateSqlUser(by(currentUser), database, user);
-      const text = `Password of “${user.name}” rotated. The old password no longer works.`;
-      return finish(request, `/bases/${base.id}/connect?user=${user.id}`, text);
-    })
-    .post("/bases/:id/sql-users/:user/revoke", async ({ request, currentUser, account, params }) => {
-      const { base, database, user } = await findSqlUser(db, account.id, params);
-      await revokeSqlUser(by(currentUser), database, user);
-      return finish(request, `/bases/${base.id}/connect`, `SQL user “${user.name}” revoked.`);
-    })
-    .get("/bases/:id/ready", async ({ request, currentUser, account, params }) => {
-      const base = await getBase(db, params.id, account.id);
+    .get("/bases/:id/ready", async ({ request, currentUser, base }) => {
       const { tables } = await cachedShape(ctx, base);
       const counts = new Map(base.tables.map(({ name, records }) => [name, records]));
       const queries = sampleQueries(base.database.schema, tables, counts).slice(0, FIRST_QUERIES);
       const first = <FirstQueries base={base} queries={queries} />;
-      const view = isHtmx(request) ? (
-        first
-      ) : (
-        <BaseFrame base={base} place="overview">
-          {first}
-        </BaseFrame>
-      );
-      return answer(
-        request,
-        { title: `First queries · ${base.name}`, currentUser, active: "bases", base },
-        view,
-      );
+      const title = "First queries";
+      if (isHtmx(request)) return answer(request, { title, currentUser }, first);
+      return answerOnBase(request, currentUser, base, { place: "overview", title }, first);
     });
 }
 
 /** A customer's URL says itself how to encrypt; of a server of ours, it is asked. */
-async function accessOf(offers: TlsOffers, database: Database, credentials: Credentials) {
+async function accessOf(database: Database, credentials: Credentials) {
   const { host, port, user, password, url } = credentials;
   const parameters = Object.fromEntries(new URL(url).searchParams);
   const { sslmode = null, ...others } = parameters;
-  const sslMode = sslmode ?? (database.clusterId === null ? null : await offers.sslMode(host, port));
+  const sslMode = sslmode ?? (database.clusterId === null ? null : await offeredSslMode(host, port));
   return { host, port, database: credentials.database, user, password, sslMode, parameters: others };
 }
 

@@ -1,6 +1,6 @@
 /** The data browser: the rows of a base's tables, one record, and downloads. */
 import { Elysia } from "elysia";
-import { type Base, getBase } from "../../../../core/control/bases";
+import type { Base } from "../../../../core/control/bases";
 import {
   browsableTables,
   browseFilters,
@@ -23,16 +23,14 @@ import { FilterForm } from "../../../../views/data/tools";
 import { isHtmx, securityHeaders } from "../../../../views/render";
 import { dataScript } from "../../assets";
 import { readCookie, writeCookie, YEAR_S } from "../../cookies";
-import { answer, type ConsoleContext, goTo, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, goTo, onOneBase } from "../../page-kit";
 import { requireReadable } from "../../readable";
 import { answerThumbnail, THUMBNAIL_ROUTE } from "./thumbnails";
 
 export function dataPages(ctx: ConsoleContext) {
-  const { db } = ctx;
   return new Elysia({ name: "data-pages", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/bases/:id/data", async ({ request, currentUser, account, params }) => {
-      const base = await getBase(db, params.id, account.id);
+    .use(onOneBase(ctx))
+    .get("/bases/:id/data", async ({ request, currentUser, base }) => {
       const tables = browsableTables(base);
       const first = tables.find(({ records }) => records > 0) ?? tables[0];
       if (first) return goTo(request, tablePath(base.id, first.name));
@@ -44,8 +42,7 @@ export function dataPages(ctx: ConsoleContext) {
         </InFrame>,
       );
     })
-    .get("/bases/:id/data/:table", async ({ request, currentUser, account, params }) => {
-      const base = await getBase(db, params.id, account.id);
+    .get("/bases/:id/data/:table", async ({ request, currentUser, base, params }) => {
       const query = new URL(request.url).searchParams;
       const keep = query.get("keep");
       if (keep !== null) return keepColumns(ctx, request, query, keep);
@@ -100,8 +97,7 @@ export function dataPages(ctx: ConsoleContext) {
         );
       }
     })
-    .get("/bases/:id/data/:table/download", async ({ request, currentUser, account, params }) => {
-      const base = await getBase(db, params.id, account.id);
+    .get("/bases/:id/data/:table/download", async ({ request, currentUser, base, params }) => {
       await requireReadable(ctx, currentUser, base);
       const query = new URL(request.url).searchParams;
       const format = query.get("format") === "json" ? "json" : "csv";
@@ -122,8 +118,7 @@ export function dataPages(ctx: ConsoleContext) {
         },
       });
     })
-    .get("/bases/:id/data/:table/filters", async ({ request, currentUser, account, params }) => {
-      const base = await getBase(db, params.id, account.id);
+    .get("/bases/:id/data/:table/filters", async ({ request, currentUser, base, params }) => {
       await requireReadable(ctx, currentUser, base);
       const state = readState(new URL(request.url).searchParams);
       if (!isHtmx(request)) return goTo(request, tablePath(base.id, params.table, state));
@@ -132,8 +127,7 @@ export function dataPages(ctx: ConsoleContext) {
       return answer(request, page, <FilterForm isDraft baseId={base.id} page={read} />);
     })
     .get(THUMBNAIL_ROUTE, (context) => answerThumbnail(ctx, context))
-    .get("/bases/:id/data/:table/:record", async ({ request, currentUser, account, params }) => {
-      const base = await getBase(db, params.id, account.id);
+    .get("/bases/:id/data/:table/:record", async ({ request, currentUser, base, params }) => {
       await requireReadable(ctx, currentUser, base);
       const record = await browseRecord(ctx, base, params.table, params.record);
       const view = isHtmx(request) ? (

@@ -16,9 +16,9 @@ import { allSections, searchDocs, termsOf } from "../../docs/search";
 import { DOCS_PATH, llmsText, loadDocs, SKILL_PATH, skillText } from "../../docs/site";
 import type { ApiDescription } from "../../openapi";
 import type { ConsoleContext } from "../../page-kit";
+import { MAX_QUERY_LENGTH } from "../../search/search";
 
 const DESCRIPTION = "Documentation of Basetide: Airtable bases as live, read-only Postgres databases.";
-const MAX_QUERY_LENGTH = 200;
 /** A new version of the service may bring other files under the same names. */
 const FILE_CACHE = "public, max-age=3600";
 

@@ -12,15 +12,13 @@ import { withQuery } from "../../../../views/base/selection";
 import { StepFrame, stepPath } from "../../../../views/onboarding/frame";
 import { answer, type ConsoleContext, finish, formText, goTo, signedIn } from "../../page-kit";
 import { askedIn, saveSelection, showSelection } from "../../selection-form";
-import { TimedCache } from "../../shape-cache";
+import { TimedCache } from "../../timed-cache";
 import { stepPage } from "./onboarding";
-
-/** A search costs no call to the source. */
-const KEPT_MS = 30_000;
 
 export function draftSelectionPages(ctx: ConsoleContext) {
   const { db } = ctx;
-  const kept = new TimedCache<SourceSchema>({ keptMs: KEPT_MS, most: 50 });
+  /** A search costs no call to the source. */
+  const kept = new TimedCache<SourceSchema>({ most: 50 });
 
   function page(request: Request, currentUser: CurrentUser, draft: Draft, view: preact.VNode, status = 200) {
     return answer(

@@ -8,7 +8,6 @@ import { accountPages } from "./account";
 import { activityPages } from "./activity";
 import { baseActions } from "./base-actions";
 import { basePages } from "./base-pages";
-import { confirmationPages } from "./confirmations";
 import { connectClientPages } from "./connect-client";
 import { connectPages } from "./connect-pages";
 import { dataPages } from "./data-pages";
@@ -58,7 +57,6 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(basePages(ctx))
     .use(baseActions(ctx))
     .use(operatorPages(ctx))
-    .use(confirmationPages(ctx))
     .use(resources.filter((one) => one.console).map((one) => pagesOf(ctx, one)))
     .use(themeRoute(ctx));
 }

@@ -1,24 +1,17 @@
 /** The page of a base's names in SQL. */
 import { Elysia } from "elysia";
-import { type Account, actorOf } from "../../../../core/control/accounts";
-import {
-  type AskedName,
-  type Base,
-  getBase,
-  resolveOwnNames,
-  updateSettings,
-} from "../../../../core/control/bases";
+import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
+import { type AskedName, type Base, resolveOwnNames, updateSettings } from "../../../../core/control/bases";
 import { BasetideError } from "../../../../core/errors";
 import type { TableSpec } from "../../../../core/replica";
-import { BaseFrame } from "../../../../views/base/frame";
 import { NamesPage, type NamesProps, TABLE_INPUT } from "../../../../views/names/names-page";
+import { answerOnBase } from "../../base-page";
 import { formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
+import { type ConsoleContext, finish, formText, onOneBase } from "../../page-kit";
 import { cachedTexts, currentNames } from "../../shape-cache";
 
 export function namesPages(ctx: ConsoleContext) {
-  async function find(id: string, account: Account, table: unknown) {
-    const base = await getBase(ctx.db, id, account.id);
+  async function find(base: Base, table: unknown) {
     const { shape, old } = await currentNames(ctx, base);
     // Columns with details of attachments are named after those of the attachments.
     const tables = shape.tables.map((table) => ({
@@ -35,21 +28,22 @@ export function namesPages(ctx: ConsoleContext) {
     return { base, tables, shown, old, texts };
   }
 
-  const page = (props: NamesProps) => (
-    <BaseFrame base={props.base} place="schema">
-      <NamesPage {...props} />
-    </BaseFrame>
-  );
+  const show = (request: Request, currentUser: CurrentUser, props: NamesProps, status?: number) =>
+    answerOnBase(
+      request,
+      currentUser,
+      props.base,
+      { place: "schema", title: "Names", status },
+      <NamesPage {...props} />,
+    );
 
   return new Elysia({ name: "names-pages", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/bases/:id/names", async ({ request, currentUser, account, params, query }) => {
-      const found = await find(params.id, account, query.table);
-      const title = `Names · ${found.base.name}`;
-      return answer(request, { title, currentUser, active: "bases", base: found.base }, page(found));
+    .use(onOneBase(ctx))
+    .get("/bases/:id/names", async ({ request, currentUser, base, query }) => {
+      return show(request, currentUser, await find(base, query.table));
     })
-    .post("/bases/:id/names", async ({ request, currentUser, account, params, query, body }) => {
-      const { base, tables, shown } = await find(params.id, account, query.table);
+    .post("/bases/:id/names", async ({ request, currentUser, base, query, body }) => {
+      const { tables, shown } = await find(base, query.table);
       if (!shown) throw new BasetideError("not_found", "There are no tables yet");
       const names = chosenNames(base, shown, body);
       const by = { ...ctx, actor: actorOf(currentUser) };
@@ -61,12 +55,7 @@ export function namesPages(ctx: ConsoleContext) {
         return finish(request, path, "Saved. The new names are in SQL after the next sync.");
       }
       const refused = { written: written(shown, body), error: formError.message };
-      const title = `Names · ${base.name}`;
-      return answer(
-        request,
-        { title, currentUser, active: "bases", base, status: formError.status },
-        page({ base, tables, shown, refused }),
-      );
+      return show(request, currentUser, { base, tables, shown, refused }, formError.status);
     });
 }
 

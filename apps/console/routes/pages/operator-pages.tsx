@@ -2,7 +2,6 @@
 
 import { Elysia } from "elysia";
 import { unhealthyBases } from "../../../../core/alerts";
-import { isProblem } from "../../../../core/check-result";
 import type { Actor } from "../../../../core/context";
 import { type CurrentUser, listAccounts } from "../../../../core/control/accounts";
 import { listRuns } from "../../../../core/control/bases";
@@ -10,9 +9,8 @@ import { fleetState, listWorkers } from "../../../../core/control/fleet";
 import { fleetHistory } from "../../../../core/control/history";
 import { quarantine } from "../../../../core/control/jobs";
 import {
-  addCluster,
+  addCheckedCluster,
   approveRequest,
-  checkCluster,
   denyRequest,
   drainCluster,
   listClusters,
@@ -189,9 +187,6 @@ async function add(ctx: ConsoleContext, form: NewClusterForm, adminUrl: string):
   if (port !== undefined && !(Number.isInteger(port) && port >= 1 && port <= 65_535)) {
     throw new BasetideError("invalid_request", "A port must be a number from 1 to 65535");
   }
-  const results = URL.canParse(adminUrl) ? await checkCluster(adminUrl) : [];
-  const problem = results.find(isProblem);
-  if (problem) throw new BasetideError("conflict", `${problem.message}. ${problem.remedy}.`);
   const host = publicHost === "" ? undefined : publicHost;
-  await addCluster(ctx, { name, region, adminUrl, publicHost: host, publicPort: port });
+  await addCheckedCluster(ctx, { name, region, adminUrl, publicHost: host, publicPort: port });
 }

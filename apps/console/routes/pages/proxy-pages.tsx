@@ -1,41 +1,24 @@
 /** The page "Proxy" of a base: programs with the base's own names, and a trial in a sandbox. */
 import { Elysia } from "elysia";
-import type { Account, CurrentUser } from "../../../../core/control/accounts";
-import { type Base, getBase, readRecordRow } from "../../../../core/control/bases";
+import type { CurrentUser } from "../../../../core/control/accounts";
+import { type Base, readRecordRow } from "../../../../core/control/bases";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import { factsOf } from "../../../../core/source";
-import { BaseFrame } from "../../../../views/base/frame";
 import { isWriter, ProxyPage, type ProxyProps } from "../../../../views/base/proxy";
 import { proxyEndpoint } from "../../../../views/base/snippets";
 import { type WriteExample, writeExampleOf } from "../../../../views/base/write-snippets";
+import { answerOnBase } from "../../base-page";
 import { type FormError, formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, goTo, signedIn } from "../../page-kit";
+import { type ConsoleContext, goTo, onOneBase } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
+import { TimedCache } from "../../timed-cache";
 import { isSandbox, tryWrite } from "../../try-write";
 
-/** How long the names of a base are cached, and of how many bases. */
-const KEPT_MS = 60_000;
-const MOST_KEPT = 200;
-
 export function proxyPages(ctx: ConsoleContext) {
-  const { db, config } = ctx;
-  const find = (id: string, account: Account) => getBase(db, id, account.id);
-
+  const { config } = ctx;
   /** The columns come from the replica, which is a connection away. */
-  const known = new Map<string, { example: Promise<WriteExample | null>; at: number }>();
-
-  function exampleFor(base: Base): Promise<WriteExample | null> {
-    const cached = known.get(base.id);
-    if (cached && Date.now() - cached.at < KEPT_MS) return cached.example;
-    if (known.size >= MOST_KEPT) known.clear();
-    const example = readExample(base);
-    known.set(base.id, { example, at: Date.now() });
-    void example.then(
-      (found) => found ?? known.delete(base.id),
-      () => known.delete(base.id),
-    );
-    return example;
-  }
+  const examples = new TimedCache<WriteExample | null>({ most: 200 });
+  const exampleFor = (base: Base) => examples.get(base.id, () => readExample(base));
 
   async function readExample(base: Base) {
     const at = {
@@ -78,22 +61,16 @@ export function proxyPages(ctx: ConsoleContext) {
       tried: isTried ? { recordId, row } : undefined,
       error: formError?.message,
     };
-    return answer(
-      request,
-      { title: `Proxy · ${base.name}`, currentUser, active: "bases", base, status: formError?.status },
-      <BaseFrame base={base} place="proxy">
-        <ProxyPage {...props} />
-      </BaseFrame>,
-    );
+    const page = { place: "proxy", title: "Proxy", status: formError?.status } as const;
+    return answerOnBase(request, currentUser, base, page, <ProxyPage {...props} />);
   }
 
   return new Elysia({ name: "proxy-pages", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/bases/:id/proxy", async ({ request, currentUser, account, params, query }) =>
-      show(request, currentUser, await find(params.id, account), query),
+    .use(onOneBase(ctx))
+    .get("/bases/:id/proxy", ({ request, currentUser, base, query }) =>
+      show(request, currentUser, base, query),
     )
-    .post("/bases/:id/proxy/try", async ({ request, currentUser, account, params, query }) => {
-      const base = await find(params.id, account);
+    .post("/bases/:id/proxy/try", async ({ request, currentUser, base, query }) => {
       let recordId = "";
       const formError = await formErrorOf(async () => {
         const example = await exampleFor(base);

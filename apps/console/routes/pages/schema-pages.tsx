@@ -1,7 +1,7 @@
 /** The schema page of a base, and its descriptions as files. */
 import { Elysia } from "elysia";
-import type { Account, CurrentUser } from "../../../../core/control/accounts";
-import { type Base, getBase } from "../../../../core/control/bases";
+import type { CurrentUser } from "../../../../core/control/accounts";
+import type { Base } from "../../../../core/control/bases";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import {
   dbtSources,
@@ -14,7 +14,6 @@ import {
   typesLanguages,
 } from "../../../../core/exports";
 import type { TableSpec } from "../../../../core/replica";
-import { BaseFrame } from "../../../../views/base/frame";
 import { isHtmx, securityHeaders } from "../../../../views/render";
 import {
   SchemaDiagram,
@@ -27,7 +26,8 @@ import {
   schemaViews,
 } from "../../../../views/schema/schema-page";
 import { schemaScript } from "../../assets";
-import { answer, type ConsoleContext, signedIn } from "../../page-kit";
+import { answerOnBase } from "../../base-page";
+import { answer, type ConsoleContext, onOneBase } from "../../page-kit";
 import { requireReadable } from "../../readable";
 import { cachedSample, cachedShape } from "../../shape-cache";
 import { typesInput } from "../../types-input";
@@ -48,11 +48,6 @@ export function schemaPages(ctx: ConsoleContext) {
     return files;
   }
 
-  async function describe(id: string, account: Account) {
-    const base = await getBase(ctx.db, id, account.id);
-    return { base, shape: await cachedShape(ctx, base) };
-  }
-
   /** The table with its examples; the page is of use without them. */
   async function showTable(
     currentUser: CurrentUser,
@@ -70,20 +65,20 @@ export function schemaPages(ctx: ConsoleContext) {
   }
 
   return new Elysia({ name: "schema-pages", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/bases/:id/schema", async ({ request, currentUser, account, params, query }) => {
-      const { base, shape } = await describe(params.id, account);
+    .use(onOneBase(ctx))
+    .get("/bases/:id/schema", async ({ request, currentUser, base, query }) => {
+      const shape = await cachedShape(ctx, base);
       const { tables } = shape;
       const view = viewOf(query.as);
       const page = (content: preact.VNode | null) =>
-        answer(
+        answerOnBase(
           request,
-          { title: `Schema · ${base.name}`, currentUser, active: "bases", base },
-          <BaseFrame base={base} place="schema">
-            <SchemaPage base={base} tables={tables} view={view}>
-              {content}
-            </SchemaPage>
-          </BaseFrame>,
+          currentUser,
+          base,
+          { place: "schema", title: "Schema" },
+          <SchemaPage base={base} tables={tables} view={view}>
+            {content}
+          </SchemaPage>,
         );
       if (tables.length === 0) return page(null);
       if (view === "types") {
@@ -110,24 +105,24 @@ export function schemaPages(ctx: ConsoleContext) {
         </>,
       );
     })
-    .get("/bases/:id/schema.sql", async ({ account, params }) => {
-      const { base, shape } = await describe(params.id, account);
+    .get("/bases/:id/schema.sql", async ({ base }) => {
+      const shape = await cachedShape(ctx, base);
       return file("schema.sql", "text/plain", textOf(base, shape, "sql"));
     })
-    .get("/bases/:id/dbt-sources.yml", async ({ account, params }) => {
-      const { base, shape } = await describe(params.id, account);
+    .get("/bases/:id/dbt-sources.yml", async ({ base }) => {
+      const shape = await cachedShape(ctx, base);
       return file("sources.yml", "text/yaml", textOf(base, shape, "dbt"));
     })
-    .get("/bases/:id/types/:lang/:file", async ({ account, params }) => {
+    .get("/bases/:id/types/:lang/:file", async ({ base, params }) => {
       const lang = languageOf(params.lang);
-      const { base, shape } = await describe(params.id, account);
+      const shape = await cachedShape(ctx, base);
       const files = lang ? await typesOf(base, shape, lang) : [];
       const found = files.find(({ path }) => path === params.file);
       if (!found) throw new BasetideError("not_found", `There is no file ${params.lang}/${params.file}`);
       return file(found.path, "text/plain", found.text);
     })
-    .get("/bases/:id/er-diagram.mmd", async ({ account, params }) => {
-      const { base, shape } = await describe(params.id, account);
+    .get("/bases/:id/er-diagram.mmd", async ({ base }) => {
+      const shape = await cachedShape(ctx, base);
       return file("er-diagram.mmd", "text/plain", textOf(base, shape, "mermaid"));
     });
 }

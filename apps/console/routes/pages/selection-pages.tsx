@@ -1,49 +1,33 @@
 /** The pages and forms for what of a base is copied. */
 import { Elysia } from "elysia";
-import { actorOf } from "../../../../core/control/accounts";
-import { type Base, getBase, readSelectable, setSelection } from "../../../../core/control/bases";
-import { BaseFrame } from "../../../../views/base/frame";
+import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
+import { type Base, readSelectable, setSelection } from "../../../../core/control/bases";
 import { placeOf, selectionPath, withQuery } from "../../../../views/base/selection";
-import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
+import { answerOnBase } from "../../base-page";
+import { type ConsoleContext, finish, formText, onOneBase } from "../../page-kit";
 import { cachedSelectable } from "../../selectable-cache";
 import { askedIn, saveSelection, showSelection } from "../../selection-form";
 
 const SAVED = "Saved. The next sync, which starts in a moment, applies it.";
 
 export function selectionPages(ctx: ConsoleContext) {
-  const { db } = ctx;
-
-  function pageFor(request: Request, page: Pick<Parameters<typeof answer>[1], "currentUser">, base: Base) {
-    return (view: preact.VNode, status?: number) =>
-      answer(
-        request,
-        {
-          ...page,
-          title: `Copied data · ${base.name}`,
-          active: "bases",
-          base,
-          ...(status !== undefined && { status }),
-        },
-        <BaseFrame base={base} place="settings">
-          {view}
-        </BaseFrame>,
-      );
-  }
+  const show = (
+    request: Request,
+    currentUser: CurrentUser,
+    base: Base,
+    view: preact.VNode,
+    status?: number,
+  ) => answerOnBase(request, currentUser, base, { place: "settings", title: "Copied data", status }, view);
 
   return new Elysia({ name: "selection-pages", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/bases/:id/selection", async ({ request, currentUser, account, params, query }) => {
-      const base = await getBase(db, params.id, account.id);
+    .use(onOneBase(ctx))
+    .get("/bases/:id/selection", async ({ request, currentUser, base, query }) => {
       const { selection } = base;
       const showing = { place: placeOf(base), selection, ...askedIn(query) };
-      return pageFor(
-        request,
-        { currentUser },
-        base,
-      )(await showSelection(showing, () => cachedSelectable(ctx, base)));
+      const view = await showSelection(showing, () => cachedSelectable(ctx, base));
+      return show(request, currentUser, base, view);
     })
-    .post("/bases/:id/selection", async ({ request, currentUser, account, params, body }) => {
-      const base = await getBase(db, params.id, account.id);
+    .post("/bases/:id/selection", async ({ request, currentUser, base, body }) => {
       const { selection } = base;
       const [search, tableId] = [formText(body, "q"), formText(body, "table")];
       const refused = await saveSelection({ place: placeOf(base), selection, search, tableId }, body, {
@@ -52,6 +36,6 @@ export function selectionPages(ctx: ConsoleContext) {
       });
       if (!refused)
         return finish(request, withQuery(selectionPath(base), { table: tableId, q: search }), SAVED);
-      return pageFor(request, { currentUser }, base)(refused.view, refused.status);
+      return show(request, currentUser, base, refused.view, refused.status);
     });
 }

@@ -3,8 +3,8 @@
  * cancels it by aborting the request, and a page that is closed does the same.
  */
 import { Elysia } from "elysia";
-import type { Account, CurrentUser } from "../../../../core/control/accounts";
-import { type Base, getBase, readerTarget } from "../../../../core/control/bases";
+import type { CurrentUser } from "../../../../core/control/accounts";
+import { type Base, readerTarget } from "../../../../core/control/bases";
 import { csvCell, csvHeader, csvLine } from "../../../../core/csv";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
 import { readableName, sampleQueries } from "../../../../core/exports";
@@ -27,7 +27,6 @@ import {
   withRunSlot,
 } from "../../../../core/sql-editor";
 import { type BoundSql, bindParameters, parametersOf } from "../../../../core/sql-parameters";
-import { BaseFrame } from "../../../../views/base/frame";
 import { ErrorNote } from "../../../../views/components";
 import { isHtmx, securityHeaders } from "../../../../views/render";
 import { EditorPage, type EditorProps } from "../../../../views/sql/editor-page";
@@ -35,8 +34,9 @@ import { QueryHistory } from "../../../../views/sql/history";
 import { QueryResults } from "../../../../views/sql/results";
 import { editorScripts } from "../../assets";
 import type { Names } from "../../assets/sql-completion";
+import { answerOnBase } from "../../base-page";
 import { formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, finish, formSecret, formText, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, formSecret, formText, onOneBase } from "../../page-kit";
 import { requireReadable } from "../../readable";
 import { cachedShape } from "../../shape-cache";
 
@@ -52,7 +52,6 @@ const MOST_ECHO = 2 * MOST_TEXT;
 
 export function sqlPages(ctx: ConsoleContext) {
   const { db } = ctx;
-  const find = (id: string, account: Account) => getBase(db, id, account.id);
 
   async function samplesOf(base: Base) {
     // The editor is of use while the tables cannot be read, too.
@@ -74,17 +73,17 @@ export function sqlPages(ctx: ConsoleContext) {
       editorScripts(),
     ]);
     const { status, sql = samples[0]?.sql ?? "", ...rest } = facts;
-    return answer(
+    return answerOnBase(
       request,
-      { title: `SQL · ${base.name}`, currentUser, active: "bases", base, status },
-      <BaseFrame base={base} place="sql">
-        <EditorPage
-          {...{ base, userId: currentUser.userId, samples, saved, history, limits: SHOWN_LIMITS }}
-          {...scripts}
-          {...rest}
-          sql={sql.slice(0, MOST_ECHO)}
-        />
-      </BaseFrame>,
+      currentUser,
+      base,
+      { place: "sql", title: "SQL", status },
+      <EditorPage
+        {...{ base, userId: currentUser.userId, samples, saved, history, limits: SHOWN_LIMITS }}
+        {...scripts}
+        {...rest}
+        sql={sql.slice(0, MOST_ECHO)}
+      />,
     );
   }
 
@@ -115,28 +114,24 @@ export function sqlPages(ctx: ConsoleContext) {
 
   return (
     new Elysia({ name: "sql-pages", detail: { hide: true } })
-      .use(signedIn(ctx))
-      .get("/bases/:id/sql", async ({ request, currentUser, account, params, query }) => {
-        const base = await find(params.id, account);
+      .use(onOneBase(ctx))
+      .get("/bases/:id/sql", async ({ request, currentUser, base, query }) => {
         const asked = await named(base, currentUser, query);
         if (request.headers.get("accept") !== "application/json")
           return editorPage(request, currentUser, base, asked ?? {});
         const { sql = null, current } = { current: undefined, ...asked };
         return Response.json({ sql, id: current?.id, name: current?.name }, { headers: dataHeaders });
       })
-      .get("/bases/:id/sql/history", async ({ request, currentUser, account, params }) => {
-        const base = await find(params.id, account);
+      .get("/bases/:id/sql/history", async ({ request, currentUser, base }) => {
         const history = await listHistory(db, base, currentUser);
         const list = <QueryHistory history={history} path={`/bases/${base.id}/sql`} />;
         return answer(request, { title: "SQL", currentUser }, list);
       })
-      .post("/bases/:id/sql/history/clear", async ({ request, currentUser, account, params }) => {
-        const base = await find(params.id, account);
+      .post("/bases/:id/sql/history/clear", async ({ request, currentUser, base }) => {
         await clearHistory(db, base, currentUser);
         return finish(request, `/bases/${base.id}/sql`, "History cleared.");
       })
-      .get("/bases/:id/sql/names", async ({ account, params }) => {
-        const base = await find(params.id, account);
+      .get("/bases/:id/sql/names", async ({ base }) => {
         const { tables, linkViews, attachmentViews } = await cachedShape(ctx, base);
         const details = ATTACHMENT_DETAILS.map(({ name }) => name);
         const viewed = (view: { name: string; columns: readonly string[] }, more: string[] = []) => {
@@ -160,8 +155,7 @@ export function sqlPages(ctx: ConsoleContext) {
           headers: dataHeaders,
         });
       })
-      .post("/bases/:id/sql", async ({ request, currentUser, account, params, body }) => {
-        const base = await find(params.id, account);
+      .post("/bases/:id/sql", async ({ request, currentUser, base, account, body }) => {
         const sql = formSecret(body, "sql");
         const plan = PLANS[formText(body, "as")];
         let view: preact.VNode;
@@ -187,8 +181,7 @@ export function sqlPages(ctx: ConsoleContext) {
         const values = valuesIn(sql, body);
         return editorPage(request, currentUser, base, { sql, values, children: view, status });
       })
-      .post("/bases/:id/sql/csv", async ({ request, currentUser, account, params, body }) => {
-        const base = await find(params.id, account);
+      .post("/bases/:id/sql/csv", async ({ request, currentUser, base, account, body }) => {
         const sql = formSecret(body, "sql");
         try {
           await requireReadable(ctx, currentUser, base);
@@ -211,8 +204,7 @@ export function sqlPages(ctx: ConsoleContext) {
         }
       })
       // All rows of one statement, for the browser to page through: those of one run, which other changes do not move.
-      .post("/bases/:id/sql/rows", async ({ currentUser, account, params, body }) => {
-        const base = await find(params.id, account);
+      .post("/bases/:id/sql/rows", async ({ currentUser, base, account, body }) => {
         try {
           await requireReadable(ctx, currentUser, base);
           const { sql } = boundSql(formSecret(body, "sql"), body);
@@ -227,8 +219,7 @@ export function sqlPages(ctx: ConsoleContext) {
           return Response.json({ error: text }, { status, headers: dataHeaders });
         }
       })
-      .post("/bases/:id/sql/saved", async ({ request, currentUser, account, params, body }) => {
-        const base = await find(params.id, account);
+      .post("/bases/:id/sql/saved", async ({ request, currentUser, base, body }) => {
         const query = { name: formText(body, "name"), sql: formSecret(body, "sql") };
         let id = "";
         const problem = await formErrorOf(async () => {
@@ -239,8 +230,7 @@ export function sqlPages(ctx: ConsoleContext) {
         const values = valuesIn(query.sql, body);
         return editorPage(request, currentUser, base, { sql: query.sql, values, problem: message, status });
       })
-      .post("/bases/:id/sql/saved/:query/delete", async ({ request, account, params }) => {
-        const base = await find(params.id, account);
+      .post("/bases/:id/sql/saved/:query/delete", async ({ request, base, params }) => {
         await deleteSavedQuery(db, base, params.query);
         return finish(request, `/bases/${base.id}/sql`, "Query deleted.");
       })

@@ -11,11 +11,10 @@ import { BasetideError } from "../../../../core/errors";
 import { StatusSettings } from "../../../../views/account/status";
 import { StatusPageView } from "../../../../views/status-page";
 import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
+import { TimedCache } from "../../timed-cache";
 
 /** A public page may be opened by many at once: they share one answer for so long, ms. */
 const SHARED_MS = 5000;
-/** Links whose answer is remembered at most. */
-const MOST_SHARED = 500;
 
 const done: Record<string, string> = {
   on: "The status page is on. Everyone with the link can open it.",
@@ -26,23 +25,7 @@ const done: Record<string, string> = {
 export function statusPages(ctx: ConsoleContext) {
   const { config, db } = ctx;
   const find = publicStatus(db);
-  const shared = new Map<string, { at: number; page: ReturnType<typeof find> }>();
-
-  function pageOf(token: string): ReturnType<typeof find> {
-    const known = shared.get(token);
-    if (known && performance.now() - known.at < SHARED_MS) return known.page;
-    const page = find(token);
-    shared.delete(token);
-    // Only links that exist are remembered, and only while their answer is good.
-    page.then(
-      (found) => found ?? shared.delete(token),
-      () => shared.delete(token),
-    );
-    shared.set(token, { at: performance.now(), page });
-    const oldest = shared.keys().next().value;
-    if (shared.size > MOST_SHARED && oldest !== undefined) shared.delete(oldest);
-    return page;
-  }
+  const shared = new TimedCache<Awaited<ReturnType<typeof find>>>({ keptMs: SHARED_MS, most: 500 });
 
   const show = async (request: Request, currentUser: CurrentUser) => {
     const token = await statusToken(db, currentUser.account.id);
@@ -57,7 +40,7 @@ export function statusPages(ctx: ConsoleContext) {
   const ofEveryone = new Elysia({ name: "public-status", detail: { hide: true } }).get(
     "/status/:token",
     async ({ request, params }) => {
-      const page = await pageOf(params.token);
+      const page = await shared.get(params.token, () => find(params.token));
       if (!page) throw new BasetideError("not_found", "This status page does not exist, or was turned off");
       return answer(request, { title: "Status", headers: NO_REFERRER }, <StatusPageView {...page} />);
     },

@@ -1,12 +1,11 @@
 /** The page of what SQL users have written to a base. */
 import { Elysia } from "elysia";
-import { getBase } from "../../../../core/control/bases";
 import { listAllWrites, listWrites } from "../../../../core/control/change-sets";
 import { listSqlUsers } from "../../../../core/control/placement";
 import { serverNow } from "../../../../core/postgres";
-import { BaseFrame } from "../../../../views/base/frame";
 import { WritesPage } from "../../../../views/base/writes";
-import { answer, type ConsoleContext, signedIn } from "../../page-kit";
+import { answerOnBase } from "../../base-page";
+import { type ConsoleContext, onOneBase } from "../../page-kit";
 import { cachedTables } from "../../shape-cache";
 
 const LISTED = 200;
@@ -14,9 +13,8 @@ const LISTED = 200;
 export function writePages(ctx: ConsoleContext) {
   const { db } = ctx;
   return new Elysia({ name: "write-pages", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/bases/:id/writes", async ({ request, currentUser, account, params }) => {
-      const base = await getBase(db, params.id, account.id);
+    .use(onOneBase(ctx))
+    .get("/bases/:id/writes", async ({ request, currentUser, base }) => {
       const users = await listSqlUsers(db, base.database.id);
       const [unknown, { writes: latest, unread }] = await Promise.all([
         listWrites(ctx, base.id, { isUnknown: true, limit: LISTED }),
@@ -25,19 +23,19 @@ export function writePages(ctx: ConsoleContext) {
       const tables = await cachedTables(ctx, base);
       const isUnknown = new Set(unknown.map(({ set, position }) => `${set} ${position}`));
       const others = latest.filter(({ set, position }) => !isUnknown.has(`${set} ${position}`));
-      return answer(
+      return answerOnBase(
         request,
-        { title: `Writes with SQL · ${base.name}`, currentUser, active: "bases", base },
-        <BaseFrame base={base} place="proxy">
-          <WritesPage
-            base={base}
-            writes={[...unknown, ...others]}
-            unread={unread?.message}
-            users={new Map(users.map(({ role, name }) => [role, name]))}
-            tables={new Map(tables.map(({ tableId, name }) => [tableId, name]))}
-            now={serverNow(base)}
-          />
-        </BaseFrame>,
+        currentUser,
+        base,
+        { place: "proxy", title: "Writes with SQL" },
+        <WritesPage
+          base={base}
+          writes={[...unknown, ...others]}
+          unread={unread?.message}
+          users={new Map(users.map(({ role, name }) => [role, name]))}
+          tables={new Map(tables.map(({ tableId, name }) => [tableId, name]))}
+          now={serverNow(base)}
+        />,
       );
     });
 }

@@ -1,13 +1,13 @@
 /** Runs work periodically, and at once on request, but never concurrently with itself. */
-import type { Logger } from "../../core/log";
 
-/** @param failed the log's message if `work` throws: it is repeated all the same */
-export function repeat(ms: number, log: Logger, failed: string, work: () => Promise<unknown>) {
+/** @param failed is told why `work` has thrown: it is repeated all the same */
+export function repeat(ms: number, work: () => Promise<unknown>, failed: (error: unknown) => void) {
   let running: Promise<void> | undefined;
   let next: Promise<void> | undefined;
+  let isStopped = false;
   const run = () => {
     running = work()
-      .catch((error: unknown) => log.warn({ error }, failed))
+      .catch(failed)
       .then(() => {
         running = undefined;
       });
@@ -18,14 +18,20 @@ export function repeat(ms: number, log: Logger, failed: string, work: () => Prom
   }, ms);
   return {
     /** Runs the work now, or once more if it is running. Never fails. */
-    now(): Promise<void> {
+    async now(): Promise<void> {
+      if (isStopped) return;
       if (!running) return run();
       next ??= running.then(() => {
         next = undefined;
-        return run();
+        return isStopped ? undefined : run();
       });
       return next;
     },
-    stop: () => clearInterval(timer),
+    /** Starts no more work. The promise is that of the work that runs, if any does. */
+    async stop(): Promise<void> {
+      isStopped = true;
+      clearInterval(timer);
+      await running;
+    },
   };
 }

@@ -1,0 +1,2 @@
+/** Units of size. */
+export const MB = 1024 * 1024;
