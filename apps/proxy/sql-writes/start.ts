@@ -65,7 +65,8 @@ export async function startSqlWrites(
     log,
     secretOf: (baseId) => writeSecretOf(ctx, baseId),
     async answer(baseId, body, gone) {
-      const asked = request.parse(body);
+      const { data: asked, error: malformed } = request.safeParse(body);
+      if (!asked) return { answer: malformedRequest(malformed) };
       if (asked.kind === "hello") return { answer: { ok: true } };
       if (asked.kind === "log") return { answer: { rows: await logged(ctx, baseId, asked.user) } };
       try {
@@ -83,6 +84,13 @@ export async function startSqlWrites(
   });
 }
 
+/** The client may have set what only the functions of the schema should. */
+function malformedRequest({ issues: [issue] }: z.ZodError): SqlError {
+  const at = issue?.path.join(".");
+  const message = `The request is malformed at ${at}: nothing was sent to Airtable`;
+  return { sqlstate: "22023", message, hint: "Reset the settings basetide.* of the session." };
+}
+
 /** @throws Error if a file cannot be read */
 function tlsOf({ writeTlsCertificate, writeTlsKey }: Context["config"]) {
   if (writeTlsCertificate === undefined || writeTlsKey === undefined) return undefined;
@@ -97,7 +105,11 @@ async function write(
   gone: AbortSignal,
 ): Promise<EndpointAnswer> {
   const converted = [];
+  const deleted = new Set<string>();
   for (const { operation, table, record, fields, before, expected, filenames } of operations) {
+    // The transaction still sees a row that it has deleted, and a join may have it twice. In a table, it would be gone.
+    if (record !== undefined && deleted.has(record)) continue;
+    if (record !== undefined && operation === "delete") deleted.add(record);
     try {
       const of = (values: typeof fields, had?: typeof fields) =>
         values && cellsOf(values, types ?? {}, { had, filenames });
