@@ -44,6 +44,25 @@ test("a barcode keeps its digits, and does not keep a row from being checked", a
   expect(at.inSource()).toMatchObject([{ Hours: 7, Code: { text: "A-1" } }]);
 });
 
+test("a field of another type is written as that, also if its column is the same", async () => {
+  const at = await writableTasks(stack, 1);
+  const { control } = stack.sandbox;
+  control.addField(at.sourceBaseId, "Tasks", {
+    name: "Computed",
+    type: "formula",
+    options: { formula: "{Name}" },
+  });
+  control.addField(at.sourceBaseId, "Tasks", { name: "Code", type: "number", options: { precision: 0 } });
+  await at.sync();
+  const sql = await at.writer();
+  expect((await errorOf(sql`update write.tasks set computed = 'x'`)).code).toBe("428C9");
+  control.retypeField(at.sourceBaseId, "Tasks", "Computed", "singleLineText");
+  control.retypeField(at.sourceBaseId, "Tasks", "Code", "barcode");
+  await at.sync();
+  await sql`update write.tasks set computed = 'x', code = 12`;
+  expect(at.inSource()).toMatchObject([{ Computed: "x", Code: { text: "12" } }]);
+});
+
 test("a transaction deletes a row once, whatever else it does to it", async () => {
   const at = await writableTasks(stack, 4);
   const sql = await at.writer();
