@@ -217,6 +217,7 @@ export { WRITABLE_TYPES } from "./writable-types";
 export {
   grantWrites,
   installWrites,
+  MAX_WRITE_BYTES,
   removeWrites,
 } from "./write-door";
 export { writeSchemasOf, writeViewOf } from "./write-schemas";

@@ -32,6 +32,8 @@ const DBLINK_FUNCTIONS = [
   "dblink_is_busy(text)",
   "dblink_send_query(text, text)",
 ];
+/** The largest request to the endpoint: 10,000 rows of 3 kB. */
+export const MAX_WRITE_BYTES = 32 * 1024 * 1024;
 /** SQLSTATEs of the rights and objects that a server may lack. */
 const LACKING = new Set(["42501", "0A000", "58P01", "3F000", "42704", "42883"]);
 
@@ -199,6 +201,7 @@ async function installDoor(
     .replaceAll("{{write_text}}", literal(writeName))
     .replaceAll("{{write}}", write)
     .replaceAll("{{dblink}}", DBLINK)
+    .replaceAll("{{most_bytes}}", String(MAX_WRITE_BYTES))
     .replaceAll("{{writable_types}}", literal(`{${[...WRITABLE_TYPES].join(",")}}`));
   await tx.unsafe(`set local role ${name}`);
   await tx.unsafe(text);

@@ -159,6 +159,7 @@ $record_names$;
 create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
   select {{swap}}.record_aliases(p_tables);
   select {{swap}}.record_names(p_tables);
+  select {{swap}}.record_written_types(p_tables);
   insert into {{swap}}._tables as known (table_id, name, shape, spec, read_as)
   select t.table_id, t.name, nextval('{{swap}}._shapes'), t.spec, t.read_as
   from jsonb_to_recordset(p_tables)

@@ -122,6 +122,13 @@ begin
   return coalesce(v_check = 'row', false);
 end $checks_rows$;
 
+-- cell_of(row, column, type): returns the value of a column. A barcode is a text, because a program that reads JSON may round
+-- a number of more than 15 digits.
+create or replace function {{own}}.cell_of(p_row jsonb, p_name text, p_type text) returns jsonb
+language sql stable as $cell_of$
+  select case p_type when 'barcode' then to_jsonb(p_row ->> p_name) else p_row -> p_name end
+$cell_of$;
+
 -- write_row(table id): the trigger of the views.
 create or replace function {{own}}.write_row() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $write_row$
@@ -134,13 +141,14 @@ declare
   v_wrong text;
   v_fields jsonb;
   v_answer jsonb;
+  v_is_there boolean;
 begin
   v_wrong := case when tg_op = 'DELETE' then null
     when v_new -> 'id' is distinct from coalesce(v_old -> 'id', 'null') then 'id'
     when v_new -> 'created_time' is distinct from coalesce(v_old -> 'created_time', 'null') then 'created_time' end;
   if v_wrong is null and tg_op <> 'DELETE' then
     select min(f.name) filter (where not f.is_writable),
-      coalesce(jsonb_object_agg(f.field_id, v_new -> f.name) filter (where f.is_writable), '{}')
+      coalesce(jsonb_object_agg(f.field_id, {{own}}.cell_of(v_new, f.name, f.type)) filter (where f.is_writable), '{}')
     into v_wrong, v_fields from {{own}}.fields as f
     where f.table_id = tg_argv[0] and v_new -> f.name is distinct from coalesce(v_old -> f.name, 'null');
   end if;
@@ -161,17 +169,19 @@ begin
   end if;
   if tg_op <> 'INSERT' then
     v_intent := v_intent || jsonb_build_object('record', v_old -> 'id', 'before', (
-      select coalesce(jsonb_object_agg(f.field_id, v_old -> f.name), '{}') from {{own}}.fields as f
+      select coalesce(jsonb_object_agg(f.field_id, {{own}}.cell_of(v_old, f.name, f.type)), '{}') from {{own}}.fields as f
       where f.table_id = tg_argv[0] and f.is_writable and (v_fields is null or v_fields ? f.field_id)));
     if {{own}}.checks_rows() then
       v_intent := v_intent || jsonb_build_object('expected', (
         select coalesce(jsonb_object_agg(f.field_id, v_old -> f.name), '{}') from {{own}}.fields as f
-        where f.table_id = tg_argv[0] and f.is_writable and f.type <> 'attachment'
+        where f.table_id = tg_argv[0] and f.is_writable
+          -- The column has other URLs, or not all barcodes.
+          and f.type not in ('attachment', 'barcode')
           -- As text, the column has the first of its links.
           and not (f.type = 'links' and jsonb_typeof(v_old -> f.name) = 'string')));
     end if;
   end if;
-  if octet_length(v_intent::text) > 100000 then
+  if octet_length(v_fields::text) > 100000 then
     raise exception 'a row is longer than 100 kB' using errcode = '54000', table = tg_table_name, schema = tg_table_schema;
   end if;
   if v_mode = 'at_commit' then
@@ -179,6 +189,13 @@ begin
     return coalesce(new, old);
   end if;
   perform {{own}}.count_at_once();
+  if tg_op = 'DELETE' then
+    -- A join may have the row twice.
+    execute format('select exists (select from %s as t where t.id = $1)', tg_relid::regclass) into v_is_there using old.id;
+    if not v_is_there then
+      return null;
+    end if;
+  end if;
   v_answer := {{own}}.send(jsonb_build_array(v_intent));
   if tg_op = 'DELETE' then
     return old;
@@ -199,6 +216,10 @@ declare
     select i.nth from {{own}}.intents as i where i.pid = pg_backend_pid() order by i.nth desc limit 1), 0);
   v_timeout interval := current_setting('statement_timeout')::interval;
 begin
+  if current_setting('transaction_isolation') = 'serializable' and not {{own}}.is_queued() then
+    -- Postgres may find out after the writes are sent that it cannot commit. The client would repeat them.
+    raise exception 'writes need the isolation level read committed or repeatable read' using errcode = '0A000';
+  end if;
   if v_nth > 10000 then
     raise exception 'a transaction writes at most 10,000 rows' using errcode = '54000',
       hint = 'Write the rest in another transaction.';
@@ -241,16 +262,26 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $send
 declare
   v_intents jsonb;
   v_submitted text;
+  -- Texts, quoted names and comments.
+  v_not_words constant text :=
+    $re$e'([^'\\]|\\.|'')*'|'([^']|'')*'|"[^"]*"|--[^\n]*|/\*([^*]|\*+[^*/])*\*+/$re$;
 begin
   if not exists (select from {{own}}.intents as i where i.pid = pg_backend_pid()) then
     return null;
-  elsif current_query() ~* '(^|;)\s*(/\*.*?\*/\s*|--[^\n]*\n\s*)*(set\s+constraints|prepare\s+transaction)' then
+  elsif current_query() ~* '(set\s+constraints|prepare\s+transaction)'
+    and regexp_replace(current_query(), v_not_words, ' ', 'gi') ~* '(^|;)\s*(set\s+constraints|prepare\s+transaction)'
+  then
     raise exception 'writes are sent at COMMIT, and not by SET CONSTRAINTS or PREPARE TRANSACTION'
       using errcode = '0A000', hint = 'Leave that statement out.';
   end if;
-  with sent as (delete from {{own}}.intents as i where i.pid = pg_backend_pid() returning i.nth, i.intent)
-  select jsonb_agg(s.intent order by s.nth) filter (where not s.intent ? 'submit'), max(s.intent ->> 'submit')
-  into v_intents, v_submitted from sent as s;
+  with sent as (delete from {{own}}.intents as i where i.pid = pg_backend_pid() returning i.nth, i.intent), known as (
+    select s.nth, s.intent,
+      min(s.nth) filter (where s.intent ->> 'operation' = 'delete') over (partition by s.intent ->> 'record') as deleted_at
+    from sent as s)
+  -- The transaction still sees a row that it has deleted, and a join may have it twice. In a table, it would be gone.
+  select jsonb_agg(k.intent order by k.nth) filter (where not k.intent ? 'submit' and k.nth <= coalesce(k.deleted_at, k.nth)),
+    max(k.intent ->> 'submit')
+  into v_intents, v_submitted from known as k;
   if v_intents is null then
     return null;
   elsif {{own}}.is_queued() then
@@ -351,12 +382,18 @@ declare
   v_is_open boolean := coalesce({{write_text}} = any ({{dblink}}.dblink_get_connections()), false);
   v_is_sent boolean := false;
   v_error text;
+  v_request text := p_request::text;
 begin
+  -- The message has its length and a zero, too.
+  if octet_length(v_request) + 5 > {{most_bytes}} then
+    raise exception 'the writes of a transaction are longer than % MB: nothing was sent to Airtable', {{most_bytes}} / 1048576
+      using errcode = '54000', hint = 'Write fewer rows in a transaction.';
+  end if;
   if v_is_open then
     begin
       -- Notices that the endpoint has closed the connection: then nothing can be sent.
       perform {{dblink}}.dblink_is_busy(v_name);
-      v_is_sent := {{dblink}}.dblink_send_query(v_name, p_request::text) = 1;
+      v_is_sent := {{dblink}}.dblink_send_query(v_name, v_request) = 1;
     exception when others then null;
     end;
     if not v_is_sent then
@@ -377,7 +414,7 @@ begin
   end if;
   begin
     if not v_is_sent then
-      perform {{dblink}}.dblink_send_query(v_name, p_request::text);
+      perform {{dblink}}.dblink_send_query(v_name, v_request);
     end if;
     return {{own}}.answer_of(v_name)::jsonb;
   exception when query_canceled then
@@ -537,6 +574,9 @@ declare
 begin
   if v_id is not null then
     return v_id;
+  elsif {{own}}.mode() = 'at_once' then
+    raise exception 'in the mode at_once there is nothing to submit: each statement is sent by itself' using errcode = '0A000',
+      hint = 'Set basetide.writes to at_commit first.';
   end if;
   v_id := {{own}}.new_set_id();
   perform {{own}}.intend(jsonb_build_object('submit', v_id));

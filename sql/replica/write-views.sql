@@ -60,6 +60,20 @@ exception when undefined_table or invalid_schema_name then
   return null;
 end $written_field$;
 
+-- record_written_types(tables): a field may get another type whose column is the same. Then its view stays as it is.
+create or replace function {{swap}}.record_written_types(p_tables jsonb) returns void
+language plpgsql as $record_written_types$
+begin
+  if to_regclass('{{write_own}}.fields') is null then
+    return;
+  end if;
+  update {{write_own}}.fields as f
+  set type = c.type, is_writable = c."filesOf" is null and c.type = any ({{write_own}}.writable_types())
+  from jsonb_to_recordset(p_tables) as t (table_id text, spec jsonb)
+    cross join jsonb_to_recordset(t.spec -> 'columns') as c ("fieldId" text, type text, "filesOf" text)
+  where (f.table_id, f.field_id) = (t.table_id, c."fieldId") and f.type <> c.type;
+end $record_written_types$;
+
 -- drop_write_view(view): drops a view of ours; the grants of one to write to are kept for the next one.
 create or replace function {{swap}}.drop_write_view(p_view oid) returns void language plpgsql as $drop_write_view$
 begin

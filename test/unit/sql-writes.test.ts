@@ -4,14 +4,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cellsOf, converters } from "../../apps/proxy/sql-writes/cells";
 import { withKeptFiles } from "../../apps/proxy/sql-writes/kept-files";
-import {
-  MAX_QUERY_BYTES,
-  MessageReader,
-  ProtocolError,
-  queryText,
-} from "../../apps/proxy/sql-writes/messages";
+import { MessageReader, ProtocolError, queryText } from "../../apps/proxy/sql-writes/messages";
 import { beginScram } from "../../apps/proxy/sql-writes/scram";
 import { Strangers } from "../../apps/proxy/sql-writes/strangers";
+import { MAX_WRITE_BYTES } from "../../core/replica";
 import { WRITABLE_TYPES } from "../../core/replica/writable-types";
 import { sqlRefusalOf } from "../../core/source/airtable/sqlstates";
 import { fuzzRuns } from "../support/fuzz";
@@ -100,7 +96,7 @@ test("of any bytes, the reader keeps no more than a request, and complains in on
   reader.push(startup({ user: "x" }));
   reader.next();
   const long = Buffer.from("Q\0\0\0\0");
-  long.writeUInt32BE(MAX_QUERY_BYTES + 1, 1);
+  long.writeUInt32BE(MAX_WRITE_BYTES + 1, 1);
   reader.push(long);
   expect(() => reader.next()).toThrow(ProtocolError);
 });

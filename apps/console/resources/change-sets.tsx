@@ -315,13 +315,7 @@ for (const decision of decisions) {
     raises: ["conflict"],
     body: decisionBody,
     answer: changeSet,
-    run: async (ctx, { base, set }, input) =>
-      shownSet(
-        await decideChangeSet(ctx, base, set.id, decision, {
-          only: input?.operations,
-          reason: input?.reason,
-        }),
-      ),
+    run: async (ctx, target, input) => shownSet(await decide(ctx, target, decision, input ?? {})),
     form: {
       path: `${PAGE}/:set/${decision}`,
       fields: decisionFields[decision],

@@ -11,10 +11,10 @@ import net from "node:net";
 import tls from "node:tls";
 import { networkOf, portError } from "../../../core/http";
 import type { Logger } from "../../../core/log";
+import { MAX_WRITE_BYTES } from "../../../core/replica";
 import { SCRAM_MECHANISM } from "../../../core/scram";
 import {
   answers,
-  MAX_QUERY_BYTES,
   MessageReader,
   ProtocolError,
   type ProtocolMessage,
@@ -28,7 +28,7 @@ import { Strangers } from "./strangers";
 const MOST_CONNECTIONS = 2000;
 const MOST_OF_BASE = 200;
 /** Of requests that have not arrived completely, over all connections. */
-const MOST_WAITING_BYTES = 8 * MAX_QUERY_BYTES;
+const MOST_WAITING_BYTES = 8 * MAX_WRITE_BYTES;
 /** Time until a client has authenticated, ms. */
 const LOGIN_MS = 5000;
 /** A connection without a request for this long is closed: the next request connects again. */

@@ -1,7 +1,6 @@
 /** Messages of Postgres' protocol 3, as far as a server of one kind of query needs them. */
+import { MAX_WRITE_BYTES } from "../../../core/replica";
 
-/** The largest request: 10,000 rows of 3 kB. */
-export const MAX_QUERY_BYTES = 32 * 1024 * 1024;
 /** Of messages before the client is known. */
 const MAX_EARLY_BYTES = 8 * 1024;
 
@@ -43,7 +42,7 @@ export class MessageReader {
     // Until a long message is complete, only its head is looked at.
     if (this.#chunks[0]!.length < headBytes) this.#join();
     const size = this.#chunks[0]!.readUInt32BE(headBytes - 4);
-    const most = this.isKnown ? MAX_QUERY_BYTES : MAX_EARLY_BYTES;
+    const most = this.isKnown ? MAX_WRITE_BYTES : MAX_EARLY_BYTES;
     if (size < 4 || size > most) throw new ProtocolError(`a message of ${size} bytes`);
     const total = headBytes - 4 + size;
     if (this.#length < total) return undefined;

@@ -51,7 +51,8 @@ export async function startSqlWrites(
     log,
     secretOf: (baseId) => writeSecretOf(ctx, baseId),
     async answer(baseId, body, gone) {
-      const asked = request.parse(body);
+      const { data: asked, error: malformed } = request.safeParse(body);
+      if (!asked) return { answer: malformedRequest(malformed) };
       if (asked.kind === "hello") return { answer: { ok: true } };
       if (asked.kind === "log") return { answer: { rows: await logged(ctx, baseId, asked.user) } };
       try {
@@ -67,6 +68,13 @@ export async function startSqlWrites(
       }
     },
   });
+}
+
+/** The client may have set what only the functions of the schema should. */
+function malformedRequest({ issues: [issue] }: z.ZodError): SqlError {
+  const at = issue?.path.join(".");
+  const message = `The request is malformed at ${at}: nothing was sent to Airtable`;
+  return { sqlstate: "22023", message, hint: "Reset the settings basetide.* of the session." };
 }
 
 /** @throws Error if a file cannot be read */

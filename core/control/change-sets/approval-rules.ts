@@ -30,7 +30,8 @@ export async function approvalByRules(
   for (const { operation, table, fields } of operations) {
     const rule = rules.find(({ tableId }) => tableId === table);
     const isCovered = rule && Object.keys(fields ?? {}).every((field) => rule.fields.includes(field));
-    if (operation !== "update" || !isCovered) return undefined;
+    if (operation !== "update" || !isCovered || Object.values(fields ?? {}).some(hasAddress))
+      return undefined;
     used.set(table, (used.get(table) ?? 0) + 1);
   }
   const before = await tx<{ table: string; count: number }[]>`
@@ -46,4 +47,9 @@ export async function approvalByRules(
   });
   if (isOver) return undefined;
   return { ids: applied.map(({ id }) => id), createdBy: [...new Set(applied.map((rule) => rule.createdBy))] };
+}
+
+/** Of a file that the source would fetch: the field may have become one of attachments after the rule was made. */
+function hasAddress(cell: unknown): boolean {
+  return Array.isArray(cell) && cell.some((one) => typeof one === "object" && one !== null && "url" in one);
 }

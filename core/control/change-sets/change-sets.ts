@@ -97,7 +97,10 @@ interface NewChangeSet {
 
 type SetContext = Pick<Context, "db" | "secrets" | "actor">;
 
-/** @throws BasetideError `invalid_request`, `conflict` if the base's setting is off, or too many sets wait */
+/**
+ * @throws BasetideError `invalid_request`; `conflict` if the base's setting is off, too many sets wait, or another set undoes
+ *   the same one
+ */
 export async function createChangeSet(ctx: SetContext, base: Base, asked: NewChangeSet): Promise<ChangeSet> {
   requireOn(base);
   checkOperations(asked.operations);
@@ -110,6 +113,7 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
   const by = ctx.actor?.name ?? null;
   const { agent, isProposal = false } = asked;
   await ctx.db.begin(async (tx) => {
+    if (asked.undoes !== undefined) await requireNotUndone(tx, asked.undoes);
     const rule = agent && (await approvalByAgent(tx, agent, base.id, asked.operations));
     const decidedBy = rule ? `a rule of ${rule.createdBy.join(", ")}` : isProposal ? null : by;
     const state = decidedBy === null && isProposal ? "proposed" : "approved";
@@ -186,6 +190,16 @@ async function approvalByAgent(
     "conflict",
     `${mostProposals} proposals of this agent wait for a decision. Ask a person to approve or reject some`,
   );
+}
+
+/** A second undo would create deleted records twice. One that has changed nothing does not count. @throws BasetideError `conflict` */
+async function requireNotUndone(tx: TransactionSql, id: string): Promise<void> {
+  await tx`select from change_sets where id = ${id} for no key update`;
+  const [other] = await tx<{ id: string }[]>`
+    select s.id from change_sets as s
+    where s.undoes = ${id} and (s.ended_at is null or exists (
+      select from change_items as i where i.set_id = s.id and i.state in ('applied', 'unknown')))`;
+  if (other) throw new BasetideError("conflict", `The change set ${other.id} undoes this one already`);
 }
 
 /** @throws BasetideError `conflict` */

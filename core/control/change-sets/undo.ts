@@ -10,7 +10,7 @@ import { type CellValues, type ChangeOperation, linksIn } from "./operations";
  * Undoes what the set has applied, in the opposite order: records that it created are deleted, and cells and records
  * get back what they had. A record that somebody has changed since stays as it is, and is refused.
  *
- * @throws BasetideError `not_found`; `conflict` if the set has not ended, or nothing was applied
+ * @throws BasetideError `not_found`; `conflict` if the set has not ended, nothing was applied, or it is undone already
  */
 export async function undoChangeSet(
   ctx: Pick<Context, "db" | "secrets" | "actor">,

@@ -168,6 +168,33 @@ test("what somebody has changed since is not undone", async () => {
   expect(at.inSource().map(({ fields }) => fields.Hours)).toEqual([8, 1]);
 });
 
+test("a set is undone once, also if two ask at the same time", async () => {
+  const at = await tasks(2);
+  const set = await at.make([{ operation: "delete", table: "Tasks", record: at.ids[0]! }]);
+  const undo = () => undoChangeSet(stack.ctx, at.base, set.id);
+  const [one, other] = await Promise.allSettled([undo(), undo()]);
+  const [made, refused] = one.status === "fulfilled" ? [one, other] : [other, one];
+  expect(refused).toMatchObject({ status: "rejected", reason: { code: "conflict" } });
+  const undone = await at.ended((made as PromiseFulfilledResult<ChangeSet>).value);
+  await expect(undo()).rejects.toMatchObject({ code: "conflict" });
+  expect(named(at.inSource())).toEqual(["Task 0", "Task 1"]);
+  await at.ended(await undoChangeSet(stack.ctx, at.base, undone.id));
+  expect(named(at.inSource())).toEqual(["Task 1"]);
+});
+
+test("an undo that changed nothing can be repeated", async () => {
+  const at = await tasks(1);
+  const [record] = at.ids as [string];
+  const hours = (Hours: number) =>
+    stack.sandbox.control.updateRecords(at.sourceBaseId, "Tasks", [{ id: record, fields: { Hours } }]);
+  const set = await at.make([{ operation: "update", table: "Tasks", record, fields: { Hours: 7 } }]);
+  hours(8);
+  expect(await at.ended(await undoChangeSet(stack.ctx, at.base, set.id))).toMatchObject({ state: "failed" });
+  hours(7);
+  await at.ended(await undoChangeSet(stack.ctx, at.base, set.id));
+  expect(at.inSource().map(({ fields }) => fields.Hours)).toEqual([0]);
+});
+
 test("nothing of a proposal is made until it is approved; one that is rejected is never made", async () => {
   const at = await tasks(0);
   const propose = (Name: string) =>

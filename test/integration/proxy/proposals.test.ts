@@ -267,6 +267,18 @@ test("an approver takes a record that has changed since, as it was seen and not 
   expect(at.statuses()).toEqual(["Open", undefined]);
 });
 
+test("the API and the page of a base's change sets take a record as it was seen, too", async () => {
+  const at = await scene(["one"]);
+  const [one] = at.ids as [string];
+  const { id } = (await at.propose([done(one)])).data;
+  stack.sandbox.control.updateRecords(at.sourceBaseId, at.tableId, [{ id: one, fields: { Status: null } }]);
+  const { seen } = (await (await ownerOf(at.base))("GET", `proposals/${id}`)).body;
+  const decide = await apiOf(at.base);
+  expect((await decide(id, "approve", { operations: [0], seen })).status).toBe(200);
+  await ended(at.base, id);
+  expect(at.statuses()).toEqual(["Done"]);
+});
+
 test("proposals of the account are listed, those that wait first; another account finds none", async () => {
   const at = await scene(["one"]);
   const { id } = (await at.propose([done(at.ids[0]!)])).data;
@@ -313,6 +325,18 @@ test("a rule approves updates of its fields alone, up to its number in an hour, 
       and subject = any (${both.map(({ data }) => data.id)})`;
   expect(entries).toHaveLength(2);
   expect(entries[0]!.details.allowed_by).toBe(ACTOR.name);
+});
+
+test("a field that became an attachment after the rule was made waits for a person", async () => {
+  const at = await scene(["one"]);
+  const agent = await updateAgent(as(), at.agent, { bases: [{ baseId: at.base.id, hasPrivate: true }] });
+  await setAgentRules(as(), agent, [
+    { baseId: at.base.id, table: "tasks", fields: ["contact"], updatesPerHour: 9 },
+  ]);
+  stack.sandbox.control.retypeField(at.sourceBaseId, at.tableId, "Contact", "multipleAttachments");
+  const contact = [{ url: "https://example.com/?what-the-agent-has-read" }];
+  const operation = { operation: "update", table: "tasks", record: at.ids[0]!, fields: { contact } };
+  expect((await at.propose([operation])).data.state).toBe("proposed");
 });
 
 test("a rule names what the agent may read and write, and only an owner makes one", async () => {
