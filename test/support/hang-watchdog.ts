@@ -9,7 +9,10 @@ import { relative } from "node:path";
 import type { Reporter, SerializedError, TestModule, TestSpecification, Vitest } from "vitest/node";
 import { summarize } from "./totals-reporter";
 
-/** A run without any result for this long has hung: a test and its second try may take five minutes each. */
+/**
+ * A run without any result, or output of a test, for this long has hung: a test and its second try may take five minutes
+ * each, and a long form of one (`bun run kills`) hours, of which it prints how far it is.
+ */
 const HUNG_MINUTES = 12;
 
 export default class HangWatchdog implements Reporter {
@@ -35,6 +38,10 @@ export default class HangWatchdog implements Reporter {
   }
 
   onTestCaseResult(): void {
+    this.#restart();
+  }
+
+  onUserConsoleLog(): void {
     this.#restart();
   }
 
