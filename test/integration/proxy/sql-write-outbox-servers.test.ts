@@ -16,9 +16,15 @@ const TASKS = "tblTasks000000001";
 
 type Scene = Awaited<ReturnType<typeof writableTasks>>;
 
-/** Writes through four sessions of PgBouncer in transaction mode, and waits until all is made. */
-async function writeThroughPooler(server: PostgresServer, url: string, at: Scene): Promise<void> {
-  await using pooler = await pgBouncer(server, { mode: "transaction", settings: { default_pool_size: "2" } });
+/** Writes through four sessions of PgBouncer, and waits until all is made. In transaction mode, they share two of the server. */
+async function writeThroughPooler(
+  server: PostgresServer,
+  mode: "session" | "transaction",
+  url: string,
+  at: Scene,
+): Promise<void> {
+  const settings = { default_pool_size: mode === "session" ? "4" : "2" };
+  await using pooler = await pgBouncer(server, { mode, settings });
   const sessions = Array.from({ length: 4 }, () =>
     postgres(pooler.over(url), { max: 1, prepare: false, onnotice: () => {} }),
   );
@@ -51,7 +57,10 @@ test.each(VERSIONS)(
     const admin = postgres((await replicaTarget(stack.ctx, at.base)).url as string, { max: 1 });
     expect(await admin`select extname from pg_extension where extname = 'dblink'`).toEqual([]);
     await admin.end();
-    if (HAS_PGBOUNCER) await writeThroughPooler(server, url, at);
+    if (HAS_PGBOUNCER) {
+      await writeThroughPooler(server, "transaction", url, at);
+      await writeThroughPooler(server, "session", url, at);
+    }
     await until(async () => (await sql`select from write.log where state <> 'applied'`).length === 0, {
       what: "the log has the results",
     });
