@@ -181,7 +181,7 @@ export const waits: Wait[] = [
   {
     at: "core/sync/engine/schema-tracker.ts SchemaTracker.refreshTogether",
     end: "MOST_PATIENCE_MS after the last check",
-    report: "the table's build",
+    report: "the table's progress",
   },
   {
     at: "core/sync/engine/schema-tracker.ts SchemaTracker.reload",

@@ -457,17 +457,18 @@ async function syncAs(lease: Lease, base: SyncedBase): Promise<RunReport | { res
     const startedAt = performance.now();
     // The sweep that closes a feed's gap must see all writes that were committed before it. No sweep begins while the
     // budget lets the base rest.
-    const hasFeed = feed !== null || isFirst;
-    const restsAfter = !hasFeed && isPaced(lease.budget, base);
-    const next = hasFeed || restsAfter ? undefined : lease.next;
+    const restsAfter = !feed && isPaced(lease.budget, base);
+    const next = feed || isFirst || restsAfter ? undefined : lease.next;
     let openedAt = startedAt;
     const opened = opening.then((one) => {
       openedAt = performance.now();
       feed = one;
       return one;
     });
-    const report = await syncBase({ ...input, isForced, restsAfter, next, opening: opened }).finally(() =>
-      opened.catch(() => {}),
+    // The sync reports its failure, unless it fails before.
+    const settled = opened.catch(() => {});
+    const report = await syncBase({ ...input, isForced, restsAfter, next, opening: opened }).finally(
+      () => settled,
     );
     if (report.completedAt) {
       // The next poll of rapid mode goes back to this sync, and the next scan starts after it.
