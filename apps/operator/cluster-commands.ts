@@ -1,7 +1,8 @@
 /** `cluster add|list|drain`: the Postgres servers that hold replicas. */
 
 import { type Command, InvalidArgumentError } from "commander";
-import { addCheckedCluster, type Cluster, drainCluster, listClusters } from "../../core/control/placement";
+import { type Cluster, drainCluster, listClusters } from "../../core/control/placement";
+import { addCheckedCluster } from "../../core/control/setup";
 import { formatFacts, formatTable, printResult } from "../../core/terminal";
 import { withContext } from "./context";
 import { addSecretOption, readSecret } from "./secret-option";

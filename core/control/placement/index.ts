@@ -1,5 +1,4 @@
 /** Clusters and databases: placement of replicas, checks of servers, customers' requests to the operator. */
-export { addCheckedCluster } from "./add-cluster";
 export { checkCluster, inspectCluster } from "./cluster-check";
 export {
   addCluster,
@@ -9,6 +8,7 @@ export {
   drainCluster,
   ensureDefaultCluster,
   listClusters,
+  type NewCluster,
 } from "./clusters";
 export { checkServer, type DatabaseCheck, describeServer, poolerProblem } from "./database-check";
 export { type DatabaseContents, databaseContents } from "./database-contents";
@@ -63,6 +63,7 @@ export {
   type RequestKind,
   requestKinds,
 } from "./requests";
+export { sharesOpenControl } from "./same-server";
 export { isSameServer, serverIdentity } from "./server-identity";
 export { type SpareKeeper, startSpares } from "./spares";
 export {

@@ -2,7 +2,7 @@
 import pino from "pino";
 import postgres from "postgres";
 import { expect, inject, onTestFinished, test } from "vitest";
-import { sharesOpenControl } from "../../../core/control/placement/same-server";
+import { sharesOpenControl } from "../../../core/control/placement";
 import { inspectControl, migrateControl } from "../../../core/control/setup";
 import { asAdmin } from "../../support/admin";
 

@@ -9,7 +9,6 @@ import { fleetState, listWorkers } from "../../../../core/control/fleet";
 import { fleetHistory } from "../../../../core/control/history";
 import { quarantine } from "../../../../core/control/jobs";
 import {
-  addCheckedCluster,
   approveRequest,
   denyRequest,
   drainCluster,
@@ -17,6 +16,7 @@ import {
   listRequests,
   listSqlUsers,
 } from "../../../../core/control/placement";
+import { addCheckedCluster } from "../../../../core/control/setup";
 import { indicatorOf, selectBaseSummaries } from "../../../../core/control/status";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
 import { queueDepth } from "../../../../core/queue";

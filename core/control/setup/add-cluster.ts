@@ -2,9 +2,7 @@
 import { isProblem } from "../../check-result";
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
-import { checkCluster } from "./cluster-check";
-import { addCluster, type Cluster, type NewCluster } from "./clusters";
-import { sharesOpenControl } from "./same-server";
+import { addCluster, type Cluster, checkCluster, type NewCluster, sharesOpenControl } from "../placement";
 
 /** @throws BasetideError `conflict` with the first problem of the server and its remedy; as `addCluster` */
 export async function addCheckedCluster(
