@@ -230,7 +230,7 @@ begin
   end if;
   if v_nth = 1 then
     -- The client may have made all constraints immediate.
-    set constraints {{own}}.send_intents deferred;
+    set constraints {{own}}.send_intents, {{own}}.send_last deferred;
   end if;
   insert into {{own}}.intents (pid, nth, intent) values (pg_backend_pid(), v_nth, p_intent);
 end $intend$;
@@ -256,7 +256,8 @@ begin
   perform set_config('basetide.sent_at_once', v_statement || ' ' || v_nth, true);
 end $count_at_once$;
 
--- send_intents(): sends the intents of the transaction, at its end.
+-- send_intents(): sends the intents of the transaction, at its end. The first one only adds a last one: what is added while
+-- triggers run comes after all that were deferred before. So constraints of the customer's tables fail before anything is sent.
 create or replace function {{own}}.send_intents() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $send_intents$
 declare
@@ -274,12 +275,17 @@ begin
     raise exception 'writes are sent at COMMIT, and not by SET CONSTRAINTS or PREPARE TRANSACTION'
       using errcode = '0A000', hint = 'Leave that statement out.';
   end if;
+  if new.nth > 0 then
+    insert into {{own}}.intents (pid, nth, intent) values (pg_backend_pid(), 0, '{}');
+    return null;
+  end if;
   with sent as (delete from {{own}}.intents as i where i.pid = pg_backend_pid() returning i.nth, i.intent), known as (
     select s.nth, s.intent,
       min(s.nth) filter (where s.intent ->> 'operation' = 'delete') over (partition by s.intent ->> 'record') as deleted_at
     from sent as s)
   -- The transaction still sees a row that it has deleted, and a join may have it twice. In a table, it would be gone.
-  select jsonb_agg(k.intent order by k.nth) filter (where not k.intent ? 'submit' and k.nth <= coalesce(k.deleted_at, k.nth)),
+  select jsonb_agg(k.intent order by k.nth)
+      filter (where k.nth > 0 and not k.intent ? 'submit' and k.nth <= coalesce(k.deleted_at, k.nth)),
     max(k.intent ->> 'submit')
   into v_intents, v_submitted from known as k;
   if v_intents is null then
@@ -333,6 +339,10 @@ begin
     -- Once in a transaction: after the first is rolled back, so are all others, and the next is the first.
     create constraint trigger send_intents after insert on {{own}}.intents deferrable initially deferred
       for each row when (new.nth = 1) execute function {{own}}.send_intents();
+  end if;
+  if not exists (select from pg_trigger where tgrelid = '{{own}}.intents'::regclass and tgname = 'send_last') then
+    create constraint trigger send_last after insert on {{own}}.intents deferrable initially deferred
+      for each row when (new.nth = 0) execute function {{own}}.send_intents();
   end if;
 end $trigger$;
 

@@ -67,11 +67,13 @@ begin
   if to_regclass('{{write_own}}.fields') is null then
     return;
   end if;
-  update {{write_own}}.fields as f
-  set type = c.type, is_writable = c."filesOf" is null and c.type = any ({{write_own}}.writable_types())
-  from jsonb_to_recordset(p_tables) as t (table_id text, spec jsonb)
-    cross join jsonb_to_recordset(t.spec -> 'columns') as c ("fieldId" text, type text, "filesOf" text)
-  where (f.table_id, f.field_id) = (t.table_id, c."fieldId") and f.type <> c.type;
+  insert into {{write_own}}.fields (table_id, field_id, name, source_name, type, is_writable)
+  select f.table_id, f.field_id, f.name, f.source_name, c.type,
+    c."filesOf" is null and c.type = any ({{write_own}}.writable_types())
+  from {{write_own}}.fields as f join jsonb_to_recordset(p_tables) as t (table_id text, spec jsonb) using (table_id)
+    join jsonb_to_recordset(t.spec -> 'columns') as c ("fieldId" text, type text, "filesOf" text) on c."fieldId" = f.field_id
+  where c.type <> f.type
+  on conflict (table_id, field_id) do update set type = excluded.type, is_writable = excluded.is_writable;
 end $record_written_types$;
 
 -- drop_write_view(view): drops a view of ours; the grants of one to write to are kept for the next one.

@@ -1,5 +1,7 @@
 /** What SQL writes refuse, and values and statements that are easily taken for something else. */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { databaseAdminUrl, getDatabase } from "../../../core/control/placement/databases";
+import { withAdmin } from "../../../core/replica/provision";
 import { errorOf } from "../../support/error-of";
 import type { ProxyStack } from "../../support/proxy-stack";
 import { writableTasks, writeStack } from "../../support/sql-writes";
@@ -114,6 +116,27 @@ test("words in a text are no statement, and a statement in a comment's shadow is
   const early = `insert into write.tasks (name) values ('it''s'); /* now */ set constraints all immediate; rollback`;
   expect((await errorOf(sql.unsafe(early))).code).toBe("0A000");
   expect(at.inSource()).toHaveLength(2);
+});
+
+test("a deferred constraint of the customer's own table fails before anything is sent", async () => {
+  const at = await writableTasks(stack, 0);
+  const sql = await at.writer();
+  const database = await getDatabase(stack.ctx.db, at.base.database.id);
+  await withAdmin(await databaseAdminUrl(stack.ctx, database), (admin) =>
+    admin.unsafe(`
+      create table public.calls (id int, constraint one unique (id) deferrable initially deferred);
+      grant insert on public.calls to ${sql.role}`),
+  );
+  const write = (name: string, ids: number[]) =>
+    sql.begin(async (tx) => {
+      await tx`insert into write.tasks (name) values (${name})`;
+      await tx`insert into public.calls select unnest(${ids}::int[])`;
+      await tx`update write.tasks set hours = 2 where name = ${name}`;
+    });
+  expect((await errorOf(write("refused", [1, 1]))).code).toBe("23505");
+  expect(at.inSource()).toEqual([]);
+  await write("made", [1, 2]);
+  expect(at.inSource()).toMatchObject([{ Name: "made" }]);
 });
 
 test("at once, there is nothing to submit", async () => {

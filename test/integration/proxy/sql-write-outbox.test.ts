@@ -303,7 +303,7 @@ test("a base changes from queued writes to others: what waits is made, and its o
   await sql`insert into write.tasks (name) values ('At commit')`;
   expect(names(at)).toContain("At commit");
   await until(() => at.inSource().length === 2, { what: "the one that waited is made" });
-  expect(await sql`select distinct state from write.log`).toEqual([{ state: "applied" }]);
+  expect((await results(sql)).map(({ state }) => state)).toEqual(["applied", "applied"]);
 });
 
 test("a base that moves to another cluster takes along what waits, and each transaction is made once", async () => {
