@@ -214,7 +214,6 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $inte
 declare
   v_nth integer := 1 + coalesce((
     select i.nth from {{own}}.intents as i where i.pid = pg_backend_pid() order by i.nth desc limit 1), 0);
-  v_timeout interval := current_setting('statement_timeout')::interval;
 begin
   if current_setting('transaction_isolation') = 'serializable' and not {{own}}.is_queued() then
     -- Postgres may find out after the writes are sent that it cannot commit. The client would repeat them.
@@ -223,10 +222,6 @@ begin
   if v_nth > 10000 then
     raise exception 'a transaction writes at most 10,000 rows' using errcode = '54000',
       hint = 'Write the rest in another transaction.';
-  elsif v_timeout > interval '0' and make_interval(secs => v_nth / 50.0) > v_timeout
-    and not {{own}}.is_queued() and not {{own}}.is_on('basetide.is_submitted') then
-    raise exception 'Airtable takes about % s for % rows, which is more than statement_timeout', v_nth / 50, v_nth
-      using errcode = '54000', hint = format('Write fewer rows in a transaction, raise statement_timeout, or call %I.submit() first.', {{write_text}});
   end if;
   if v_nth = 1 then
     -- The client may have made all constraints immediate.
@@ -267,15 +262,13 @@ declare
   v_not_words constant text :=
     $re$e'([^'\\]|\\.|'')*'|'([^']|'')*'|"[^"]*"|--[^\n]*|/\*([^*]|\*+[^*/])*\*+/$re$;
 begin
-  if not exists (select from {{own}}.intents as i where i.pid = pg_backend_pid()) then
-    return null;
-  elsif current_query() ~* '(set\s+constraints|prepare\s+transaction)'
-    and regexp_replace(current_query(), v_not_words, ' ', 'gi') ~* '(^|;)\s*(set\s+constraints|prepare\s+transaction)'
-  then
-    raise exception 'writes are sent at COMMIT, and not by SET CONSTRAINTS or PREPARE TRANSACTION'
-      using errcode = '0A000', hint = 'Leave that statement out.';
-  end if;
   if new.nth > 0 then
+    if current_query() ~* '(set\s+constraints|prepare\s+transaction)'
+      and regexp_replace(current_query(), v_not_words, ' ', 'gi') ~* '(^|;)\s*(set\s+constraints|prepare\s+transaction)'
+    then
+      raise exception 'writes are sent at COMMIT, and not by SET CONSTRAINTS or PREPARE TRANSACTION'
+        using errcode = '0A000', hint = 'Leave that statement out.';
+    end if;
     insert into {{own}}.intents (pid, nth, intent) values (pg_backend_pid(), 0, '{}');
     return null;
   end if;
@@ -431,6 +424,11 @@ begin
     -- The endpoint sends nothing more.
     perform {{dblink}}.dblink_disconnect(v_name);
     raise;
+  when sqlstate 'BT001' then
+    v_error := sqlerrm;
+    perform {{dblink}}.dblink_disconnect(v_name);
+    raise exception 'Basetide did not take the request: nothing was sent to Airtable' using errcode = '08006',
+      detail = v_error, hint = 'It is safe to repeat the statement.';
   when others then
     v_error := sqlerrm;
     perform {{dblink}}.dblink_disconnect(v_name);
@@ -590,8 +588,6 @@ begin
   end if;
   v_id := {{own}}.new_set_id();
   perform {{own}}.intend(jsonb_build_object('submit', v_id));
-  -- No statement will wait for the writes.
-  perform set_config('basetide.is_submitted', 'on', true);
   return v_id;
 end $submit$;
 

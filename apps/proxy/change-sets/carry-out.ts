@@ -31,7 +31,7 @@ import { holdSet } from "./hold";
 
 /** Operations that are prepared together: one call reads as many records. */
 const PREPARED = 100;
-/** A set that could not be sent for this long ends without the rest. */
+/** A set that could not be sent for this long ends without the rest; so long it is tried to find out what became of a call. */
 const LONGEST_MS = DAY_MS;
 /** The source's times have a resolution of one second, and so has what is known of its clock. */
 const CLOCK_MS = 2 * SECOND_MS;
@@ -81,7 +81,11 @@ export async function carryOut({ ctx, set, callsOf, stop }: CarryingOut): Promis
       const items = await unfinishedItems(ctx, set.id, PREPARED);
       if (items.length === 0) return await endChangeSet(db, set);
       const sent = items.filter(({ state }) => state === "sent");
-      if (sent.length > 0) await settleSent(run, sent);
+      if (sent.length > 0 && sent.every(({ sentAgoMs }) => (sentAgoMs ?? 0) > LONGEST_MS))
+        await settled(
+          sent.map(({ id }) => ({ id, state: "unknown", error: `Not found out for a day: ${problem}` })),
+        );
+      else if (sent.length > 0) await settleSent(run, sent);
       else if (set.isAwaited) await settled(items.map(({ id }) => ({ id, state: "waiting" })));
       else if (performance.now() < lastMs) await sendInTurn(run, untilRepeated(items));
       else

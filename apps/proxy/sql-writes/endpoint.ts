@@ -29,6 +29,8 @@ const MOST_CONNECTIONS = 2000;
 const MOST_OF_BASE = 200;
 /** Of requests that have not arrived completely, over all connections. */
 const MOST_WAITING_BYTES = 8 * MAX_WRITE_BYTES;
+/** Our own SQLSTATE, by which the triggers know that nothing was sent. */
+const NOT_TAKEN = "BT001";
 /** Time until a client has authenticated, ms. */
 const LOGIN_MS = 5000;
 /** A connection without a request for this long is closed: the next request connects again. */
@@ -189,7 +191,7 @@ class Connection {
       return;
     }
     if (this.#limits.isMemoryFull()) {
-      this.#fail("53200", "too many large requests at a time: nothing was sent to Airtable");
+      this.#fail(NOT_TAKEN, "too many large requests at a time");
       return;
     }
     this.#isHandling = true;

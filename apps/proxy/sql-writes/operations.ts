@@ -1,6 +1,11 @@
 /** The operations of a SQL transaction as its triggers write them down, and as a change set has them. */
 import { z } from "zod";
-import { type AwaitedOperation, MOST_OPERATIONS } from "../../../core/control/change-sets";
+import {
+  type AwaitedOperation,
+  type CellValues,
+  MOST_OPERATIONS,
+  UNKNOWN_CELL,
+} from "../../../core/control/change-sets";
 import { cellsOf, UnfitValue } from "./cells";
 
 const cells = z.record(z.string(), z.unknown());
@@ -35,9 +40,15 @@ export function convertOperation(
     table,
     record,
     fields: of(fields, before),
-    before: of(before),
+    before: before && { ...of(before), ...partsOfLinks(before, types) },
     expected: of(expected),
   };
+}
+
+/** As text, a column has the first of its links. */
+function partsOfLinks(before: CellValues, types: Readonly<Record<string, string>>): CellValues {
+  const parts = Object.keys(before).filter((id) => types[id] === "links" && typeof before[id] === "string");
+  return Object.fromEntries(parts.map((id) => [id, UNKNOWN_CELL]));
 }
 
 /** The same, with the reason instead of the cells if one of them cannot be what it is. */

@@ -55,6 +55,7 @@ export {
   MOST_OPERATIONS,
   type OperationKind,
   operationKinds,
+  UNKNOWN_CELL,
 } from "./operations";
 export { type RecordsNow, readRecordsNow } from "./read-now";
 export { undoChangeSet } from "./undo";

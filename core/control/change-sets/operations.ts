@@ -34,6 +34,13 @@ export function isCreatedBy(value: unknown): value is CreatedBy {
   return typeof value === "object" && value !== null && Number.isInteger((value as CreatedBy).created_by);
 }
 
+/** In place of a cell that was replaced, if SQL has only a part of it. */
+export const UNKNOWN_CELL = { is_unknown: true } as const;
+
+export function isUnknownCell(cell: unknown): boolean {
+  return typeof cell === "object" && cell !== null && "is_unknown" in cell;
+}
+
 /** Returns whether the cells are by the ids of their fields, and not by their names. */
 export function areById(cells: CellValues): boolean {
   return Object.keys(cells).some((key) => isFieldId(key));

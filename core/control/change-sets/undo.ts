@@ -4,13 +4,14 @@ import { BasetideError } from "../../errors";
 import type { Base } from "../bases";
 import { type ChangeSet, createChangeSet, getChangeSet } from "./change-sets";
 import { type AppliedItem, appliedItems } from "./claims";
-import { type CellValues, type ChangeOperation, linksIn } from "./operations";
+import { type CellValues, type ChangeOperation, isUnknownCell, linksIn } from "./operations";
 
 /**
  * Undoes what the set has applied, in the opposite order: records that it created are deleted, and cells and records
  * get back what they had. A record that somebody has changed since stays as it is, and is refused.
  *
- * @throws BasetideError `not_found`; `conflict` if the set has not ended, nothing was applied, or it is undone already
+ * @throws BasetideError `not_found`; `conflict` if the set has not ended, nothing was applied, it is undone already, or what it
+ *   replaced is not known
  */
 export async function undoChangeSet(
   ctx: Pick<Context, "db" | "secrets" | "actor">,
@@ -26,6 +27,12 @@ export async function undoChangeSet(
 
 function inverseOf({ operation, table, recordId: record, cells, before = {} }: AppliedItem): ChangeOperation {
   if (operation === "create") return { operation: "delete", table, record, expected: withoutLinks(cells) };
+  const unknown = Object.keys(before).find((key) => isUnknownCell(before[key]));
+  if (unknown !== undefined)
+    throw new BasetideError(
+      "conflict",
+      `What the record ${record} had in the field ${unknown} is not known: SQL has only the first of its links`,
+    );
   if (operation === "delete") return { operation: "create", table, fields: before };
   const fields = Object.fromEntries(Object.keys(cells!).map((key) => [key, before[key] ?? null]));
   return { operation: "update", table, record, fields, expected: withoutLinks(cells) };

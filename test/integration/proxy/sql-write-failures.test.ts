@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { updateSettings } from "../../../core/control/bases";
+import { undoChangeSet } from "../../../core/control/change-sets";
 import { errorOf } from "../../support/error-of";
 import { fuzzRuns } from "../../support/fuzz";
 import { until } from "../../support/poll";
@@ -227,6 +228,23 @@ test("views follow renamed and deleted fields and tables, and keep who may write
     await sql`insert into write.people (name, tasks) values ('Ada', ${at.inSource("Jobs")[0]!.id}) returning name`;
   expect(person).toEqual({ name: "Ada" });
   expect(at.inSource("People")).toMatchObject([{ Name: "Ada", Tasks: [at.inSource("Jobs")[0]!.id] }]);
+  // SQL has only the first link: an undo would lose the others.
+  await sql`update write.people set tasks = ${at.inSource("Jobs")[1]!.id} where name = 'Ada'`;
+  const [{ set } = { set: "" }] = await sql<{ set: string }[]>`select set from write.log limit 1`;
+  expect((await errorOf(undoChangeSet(stack.managed, at.base, set))).message).toContain("is not known");
+});
+
+test("a write whose result cannot be found out for a day is unknown", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  const fault = { base: at.sourceBaseId, when: "after" } as const;
+  stack.sandbox.control.addFault({ ...fault, kind: "reset", count: 1, method: "PATCH" });
+  expect((await errorOf(sql`update write.tasks set hours = 9 where name = 'Task 0'`)).code).toBe("08007");
+  stack.sandbox.control.addFault({ ...fault, kind: "unauthorized", count: 1000, method: "GET" });
+  await stack.managed.db`
+    update change_items set sent_at = sent_at - interval '25 hours'
+    where set_id in (select id from change_sets where base_id = ${at.base.id})`;
+  expect(await states(sql)).toEqual({ unknown: 1 });
 });
 
 /** A step of a random transaction. */

@@ -176,6 +176,14 @@ test("attach adds files to a cell and keeps those that it has, also twice in a t
   expect((await errorOf(attach(other, "https://x/y"))).code).toBe("42501");
 });
 
+test("a COMMIT takes as long as Airtable does, also beyond statement_timeout, which Postgres does not apply to it", async () => {
+  const at = await writableTasks(stack, 0);
+  const sql = await at.writer();
+  await sql.unsafe("set statement_timeout = '200ms'");
+  await sql`insert into write.tasks (name) select 'Row ' || n from generate_series(1, 40) as n`;
+  expect(at.inSource()).toHaveLength(40);
+});
+
 test("submit makes the writes of the transaction a change set in the background; a rollback makes none", async () => {
   const at = await writableTasks(stack);
   const sql = await at.writer();
