@@ -39,7 +39,8 @@ function isSame(written: unknown, read: unknown): boolean {
     const known = IDENTITIES.find((key) => key in written && key in read);
     // Of an attachment that is given by its URL alone, nothing returns as it was.
     // A person without an e-mail address is in SQL by name.
-    return known === undefined || written[known] === read[known] || written.id === read.name;
+    const isNamed = typeof written.id === "string" && written.id === read.name;
+    return isNamed || known === undefined || written[known] === read[known];
   }
   if (isObject(read)) return IDENTITIES.some((key) => read[key] === written);
   if (Array.isArray(read)) return String(written) === read.join(", ");
