@@ -3,7 +3,7 @@ import type { Base, ChangeEffect } from "../../core/control/bases";
 import { counted } from "../../core/format";
 import type { ConsoleContext } from "./page-kit";
 
-/** For a platform that is not offered any more. */
+/** For a platform that is no longer offered. */
 const USUAL_PAGE = 100;
 
 /** Records per call. */

@@ -59,7 +59,7 @@ function tryIt({ config, proxyPort }: Up, sandbox: SandboxAddress, { bases }: De
   const address = `http://${reachedAt(config.host)}:${proxyPort}/api.airtable.com/v0/${live.sourceBaseId}/Tasks`;
   return [
     "",
-    `Simulated users are editing ${live.name}. Their changes appear in SQL about a second later:`,
+    `Simulated users are editing ${live.name}. After its first sync, which takes some seconds, a change is in SQL about a second later:`,
     `  ${live.psql} -c "select name, status, created_time from tasks order by created_time desc limit 5"`,
     "Write through the proxy. SQL shows the record before the response arrives:",
     `  curl -s ${address} -H 'Authorization: Bearer ${sandbox.apiKey}' -H 'Content-Type: application/json' -d '{"records":[{"fields":{"Name":"Mine"}}]}'`,

@@ -295,18 +295,17 @@ end $send_intents$;
 create or replace function {{own}}.enqueue(p_intents jsonb, p_set text) returns void language plpgsql as $enqueue$
 declare
   v_bytes integer := octet_length(p_intents::text);
-  v_most_bytes constant integer := 30000000;
   v_waiting record;
 begin
-  if v_bytes > v_most_bytes then
-    raise exception 'a transaction writes at most 30 MB' using errcode = '54000',
+  if v_bytes > {{most_bytes}} then
+    raise exception 'a transaction writes at most % MB', {{most_bytes}} / 1048576 using errcode = '54000',
       hint = 'Write the rest in another transaction.';
   elsif exists (select from jsonb_array_elements(p_intents) as i (intent) where octet_length(i.intent::text) > 4000000) then
     raise exception 'a row has at most 4 MB' using errcode = '54000';
   end if;
   select coalesce(sum(o.rows), 0) as rows, coalesce(sum(o.bytes), 0) as bytes into v_waiting
   from {{own}}.outbox as o where o.state = 'queued';
-  if v_waiting.rows >= 10000 or v_waiting.bytes >= v_most_bytes then
+  if v_waiting.rows >= 10000 or v_waiting.bytes >= {{most_bytes}} then
     raise exception '% rows wait already for Basetide: nothing was written', v_waiting.rows using errcode = '53400',
       hint = 'Repeat the transaction when fewer wait.';
   end if;
@@ -321,10 +320,13 @@ begin
 end $enqueue$;
 
 -- types_of(intents): the types of the fields of their tables, by id.
-create or replace function {{own}}.types_of(p_intents jsonb) returns jsonb language sql stable as $types_of$
-  select jsonb_object_agg(f.field_id, f.type) from {{own}}.fields as f
-  where f.is_writable and f.table_id in (select o ->> 'table' from jsonb_array_elements(p_intents) as o)
-$types_of$;
+create or replace function {{own}}.types_of(p_intents jsonb) returns jsonb language plpgsql stable as $types_of$
+begin
+  -- In PL/pgSQL, whose plans are kept for the session.
+  return (
+    select jsonb_object_agg(f.field_id, f.type) from {{own}}.fields as f
+    where f.is_writable and f.table_id in (select o ->> 'table' from jsonb_array_elements(p_intents) as o));
+end $types_of$;
 
 do $trigger$
 begin

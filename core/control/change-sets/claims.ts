@@ -213,7 +213,7 @@ export async function endChangeSet(db: Db, { id, holder }: HeldSet): Promise<voi
 
 /**
  * Returns which of these records other operations on the base are known to have made. One that changes such a record has
- * not: it may have been written down while nobody knew yet who made the record.
+ * not: it may have been recorded before it was known who made the record.
  */
 export async function knownRecords(db: Db, baseId: string, recordIds: string[]): Promise<Set<string>> {
   const rows = await db<{ id: string }[]>`

@@ -1,5 +1,7 @@
 /** What SQL writes refuse, and values and statements that are easily taken for something else. */
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import net from "node:net";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { answers } from "../../../apps/proxy/sql-writes/messages";
 import { databaseAdminUrl, getDatabase } from "../../../core/control/placement/databases";
 import { withAdmin } from "../../../core/replica/provision";
 import { errorOf } from "../../support/error-of";
@@ -143,4 +145,41 @@ test("at once, there is nothing to submit", async () => {
   const at = await writableTasks(stack, 0);
   const sql = await at.writer({ mode: "at_once" });
   expect((await errorOf(sql`select write.submit()`)).code).toBe("0A000");
+});
+
+/** An endpoint that has no memory for requests: it answers each with this SQLSTATE. Returns its port. */
+async function fullEndpoint(sqlState: string): Promise<number> {
+  const askPassword = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]);
+  const server = net.createServer((socket) => {
+    socket.on("error", () => {});
+    socket.on("data", (data) => {
+      const type = String.fromCharCode(data[0]!);
+      if (type === "p") socket.write(answers.authenticated());
+      else if (type === "Q") socket.end(answers.error(sqlState, "too many large requests at a time"));
+      else socket.write(data.length === 8 ? "N" : askPassword);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return (server.address() as net.AddressInfo).port;
+}
+
+test.each([
+  ["BT001", "08006", "nothing was sent"],
+  ["XX000", "08007", "may have made the change"],
+])("an endpoint that answers %s: %s", async (sqlState, code, says) => {
+  const at = await writableTasks(stack, 0);
+  const sql = await at.writer();
+  const database = await getDatabase(stack.ctx.db, at.base.database.id);
+  const to = `hostaddr=127.0.0.1 port=${await fullEndpoint(sqlState)} user=x password=x dbname=x`;
+  await withAdmin(await databaseAdminUrl(stack.ctx, database), (admin) =>
+    admin.begin(async (tx) => {
+      await tx`select set_config('role', (select rolname from pg_class as c join pg_roles as r on r.oid = c.relowner
+        where c.oid = 'write_own.endpoint'::regclass), true)`;
+      await tx`update write_own.endpoint set connection = ${to}`;
+    }),
+  );
+  const error = await errorOf(sql`insert into write.tasks (name) values ('x')`);
+  expect(error.code).toBe(code);
+  expect(error.message).toContain(says);
 });
