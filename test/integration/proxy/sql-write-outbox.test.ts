@@ -223,7 +223,7 @@ test("what can wait is limited, and the limit is an error of the transaction", a
   expect(
     (
       await errorOf(
-        sql`insert into write.tasks (name) select repeat('x', 80000) from generate_series(1, 400)`,
+        sql`insert into write.tasks (name) select repeat('x', 80000) from generate_series(1, 430)`,
       )
     ).code,
   ).toBe("54000");
