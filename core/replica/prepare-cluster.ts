@@ -84,10 +84,9 @@ async function makeTemplate(admin: Sql, superuserUrl: string, role: string): Pro
   const owner = quoteIdent(role);
   const text = template.replaceAll("{{role}}", owner).replaceAll("{{forbidden}}", FORBIDDEN_FUNCTIONS);
   const version = createHash("sha256").update(`${INSTALLED_VERSION} ${text}`).digest("hex").slice(0, 16);
-  const [found] = await admin<{ version: string | null; is_ready: boolean }[]>`
-    select shobj_description(oid, 'pg_database') as version, datistemplate as is_ready
-    from pg_database where datname = ${TEMPLATE_DATABASE}`;
-  if (found?.is_ready && found.version === version) return [];
+  const [found] = await admin<{ version: string | null }[]>`
+    select shobj_description(oid, 'pg_database') as version from pg_database where datname = ${TEMPLATE_DATABASE}`;
+  if (found?.version === version) return [];
   const [{ is_super: isSuper } = { is_super: false }] = await admin<{ is_super: boolean }[]>`
     select rolsuper as is_super from pg_roles where rolname = current_user`;
   if (!isSuper) return [`-- in a database ${TEMPLATE_DATABASE}:\n${text}`];
@@ -111,12 +110,8 @@ async function makeTemplate(admin: Sql, superuserUrl: string, role: string): Pro
   await admin.unsafe(`comment on database ${draft} is '${version}'`);
   // In one transaction: a replica that is created meanwhile finds one of the two, and is never without its limits.
   await admin.begin(async (tx) => {
-    if (found) {
-      await tx.unsafe(`alter database ${name} rename to ${outdated}`);
-      await tx.unsafe(`alter database ${outdated} is_template false`);
-    }
+    if (found) await tx.unsafe(`alter database ${name} rename to ${outdated}`);
     await tx.unsafe(`alter database ${draft} rename to ${name}`);
-    await tx.unsafe(`alter database ${name} is_template true`);
   });
   await admin.unsafe(`drop database if exists ${outdated}`);
   if (found) await lockDownAgain(admin, superuserUrl, role, text);

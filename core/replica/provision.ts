@@ -131,15 +131,26 @@ export async function restoreLimits(
  *   outdated one lacks: then, false
  */
 export async function createDatabase(admin: Sql, database: string, installation?: string): Promise<boolean> {
+  const copy = (template: string) =>
+    admin.unsafe(`create database ${quoteIdent(database)} template ${template} encoding 'UTF8'`);
   // The template may be replaced meanwhile.
   const isLocked = await overRaces(async () => {
-    // Its owner is the admin that the server was prepared for, and owns what is copied: another could not use it.
+    // Its owner is the admin that the server was prepared for, and owns what is copied: another could not use it. Postgres
+    // lets no other copy it, except a superuser.
     const [prepared] = await admin<{ is_locked: boolean }[]>`
       select not (select rolsuper from pg_roles where rolname = current_user) as is_locked from pg_database
-      where datname = ${TEMPLATE_DATABASE} and datistemplate and datdba = to_regrole(quote_ident(current_user))`;
-    const template = prepared ? TEMPLATE_DATABASE : "template0";
-    await admin.unsafe(`create database ${quoteIdent(database)} template ${template} encoding 'UTF8'`);
-    return prepared?.is_locked ?? false;
+      where datname = ${TEMPLATE_DATABASE} and datdba = to_regrole(quote_ident(current_user))`;
+    if (prepared) {
+      try {
+        await copy(TEMPLATE_DATABASE);
+        return prepared.is_locked;
+      } catch (error) {
+        // Meanwhile it has become another's.
+        if ((error as { code?: string }).code !== INSUFFICIENT_PRIVILEGE) throw error;
+      }
+    }
+    await copy("template0");
+    return false;
   });
   if (installation !== undefined) await labelDatabase(admin, database, installation);
   return isLocked;

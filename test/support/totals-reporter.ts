@@ -63,6 +63,7 @@ export function summarize(
       if (result.state === "failed") lines.push(`${problem}: ${name}: ${reasonOf(result.errors)}`);
     }
   }
+  for (const error of uncaught) lines.push(`failed outside of a test: ${reasonOf([error])}`);
   if (before.lines.length === 0) lines.push(describeMachine());
   lines.push(`${totals.passed} passed, ${totals.failed + totals.pending} failed, ${totals.skipped} skipped`);
   const text = lines.join("\n");

@@ -109,12 +109,18 @@ test.for([
   {
     name: "an error is not caught",
     text: "test('loose', () => { void Promise.reject(new Error('loose')); });",
+    line: "failed outside of a test: loose",
   },
-])("if $name, the run has failed, and nothing is run once more", { timeout: LIMIT_MS }, async ({ text }) => {
-  const run = await runTests({ "fails.test.ts": fails, "last.test.ts": text });
-  expect(run.again).toBeUndefined();
-  expect(run.totals.at(-1)).toMatch(/^\d passed, 2 failed, \d skipped$/);
-});
+])(
+  "if $name, the run has failed, and nothing is run once more",
+  { timeout: LIMIT_MS },
+  async ({ text, line }) => {
+    const run = await runTests({ "fails.test.ts": fails, "last.test.ts": text });
+    expect(run.again).toBeUndefined();
+    expect(run.totals.at(-1)).toMatch(/^\d passed, 2 failed, \d skipped$/);
+    if (line) expect(run.totals).toContain(line);
+  },
+);
 
 test(
   "what fails in the last run counts, and the reasons are named before the totals, which are the last line",
