@@ -30,6 +30,14 @@ export interface ReadRecord {
   fields: CellValues;
 }
 
+/** Ids and names of fields. */
+export interface TableFacts {
+  /** Their cells cannot be written. */
+  computed: Set<string>;
+  /** The field by which people tell records apart. */
+  primary: Set<string>;
+}
+
 type Named<T> = T & { id: string; name: string };
 
 /** The proxy's own answers to a request that the source may have got. */
@@ -47,7 +55,7 @@ export class BaseCalls {
   readonly #address: string;
   readonly #sourceBaseId: string;
   readonly #headers: Record<string, string>;
-  #computed: Map<string, Set<string>> | undefined;
+  #tables: Map<string, TableFacts> | undefined;
   /** How far the source's clock is ahead of this process's, ms; undefined until it has answered. */
   sourceAheadMs: number | undefined;
 
@@ -105,23 +113,28 @@ export class BaseCalls {
     });
   }
 
-  /** Returns the ids and names of the fields whose cells cannot be written, by id and name of their table. */
-  async computedFields(): Promise<Map<string, Set<string>> | Failure> {
-    if (this.#computed) return this.#computed;
+  /** Returns what is known of the tables, by their ids and names. */
+  async tables(): Promise<Map<string, TableFacts> | Failure> {
+    if (this.#tables) return this.#tables;
     const answer = await this.#ask("GET", `/meta/bases/${this.#sourceBaseId}/tables`);
     if (answer.kind !== "made") return answer;
-    const tables = answer.body.tables as Named<{ fields: Named<{ type: string }>[] }>[];
-    this.#computed = new Map(
-      tables.flatMap(({ id, name, fields }) => {
-        const computed = fields.filter(({ type }) => COMPUTED_TYPES.has(type));
-        const keys = new Set(computed.flatMap((field) => [field.id, field.name]));
+    const tables = answer.body.tables as Named<{
+      primaryFieldId: string;
+      fields: Named<{ type: string }>[];
+    }>[];
+    const keysOf = (fields: Named<object>[]) => new Set(fields.flatMap((field) => [field.id, field.name]));
+    this.#tables = new Map(
+      tables.flatMap(({ id, name, primaryFieldId, fields }) => {
+        const computed = keysOf(fields.filter(({ type }) => COMPUTED_TYPES.has(type)));
+        const primary = keysOf(fields.filter((field) => field.id === primaryFieldId));
+        const facts = { computed, primary };
         return [
-          [id, keys],
-          [name, keys],
+          [id, facts],
+          [name, facts],
         ];
       }),
     );
-    return this.#computed;
+    return this.#tables;
   }
 
   #pathOf(table: string, query: URLSearchParams): string {

@@ -11,6 +11,7 @@ import type { Context } from "../../../core/context";
 import {
   areById,
   type CellValues,
+  couldBecome,
   differingCells,
   endChangeSet,
   type HeldItem,
@@ -25,7 +26,7 @@ import {
 } from "../../../core/control/change-sets";
 import { BasetideError } from "../../../core/errors";
 import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../../core/time-units";
-import type { BaseCalls, Failure, ReadRecord } from "./base-calls";
+import type { BaseCalls, Failure, ReadRecord, TableFacts } from "./base-calls";
 import { firstBatch, untilRepeated, withLinks } from "./batches";
 import { holdSet } from "./hold";
 
@@ -136,11 +137,11 @@ async function cellsBefore(run: Run, items: HeldItem[]): Promise<Before | undefi
   const before: Before = new Map();
   const existing = items.filter(({ operation }) => operation !== "create");
   const isById = (item: HeldItem) => (item.operation === "delete" && !item.expected ? true : byId(item));
-  const computed = existing.some(({ operation }) => operation === "delete")
-    ? await run.calls.computedFields()
-    : new Map<string, Set<string>>();
-  if (!(computed instanceof Map) && computed.kind !== "refused") {
-    await answeredBadly(run, computed, existing);
+  const tables = existing.some(({ operation }) => operation === "delete")
+    ? await run.calls.tables()
+    : new Map<string, TableFacts>();
+  if (!(tables instanceof Map) && tables.kind !== "refused") {
+    await answeredBadly(run, tables, existing);
     return undefined;
   }
   for (const group of Object.values(
@@ -155,7 +156,7 @@ async function cellsBefore(run: Run, items: HeldItem[]): Promise<Before | undefi
     }
     // A record that comes back cannot be given these. Without the schema, the source refuses them then.
     const unwritable =
-      (computed instanceof Map && group![0]!.operation === "delete" && computed.get(table)) || undefined;
+      tables instanceof Map && group![0]!.operation === "delete" ? tables.get(table)?.computed : undefined;
     const found = new Map(
       read.map(({ id, fields }) => [id, unwritable ? without(fields, unwritable) : fields]),
     );
@@ -275,6 +276,11 @@ async function settleChanges(run: Run, items: HeldItem[]): Promise<boolean> {
     items.map(({ id, operation, recordId, cells }) => {
       const has = found.get(recordId!);
       const isMade = operation === "delete" ? !has : has && differingCells(cells!, has).length === 0;
+      // Another update of the same cells would do no harm, but there is none.
+      if (!isMade && has && cells && run.set.isAwaited && couldBecome(cells, has)) {
+        const error = "Airtable has other values, which these may have become";
+        return { id, state: "unknown", errorType: "AMBIGUOUS", error };
+      }
       return { id, state: isMade ? "applied" : "waiting" };
     }),
   );
@@ -300,31 +306,64 @@ async function settleCreates(run: Run, items: HeldItem[]): Promise<boolean> {
   const candidates = read.filter(
     ({ id, createdTime }) => !known.has(id) && Date.parse(createdTime) >= sinceMs - SECOND_MS,
   );
-  await run.settled(matched(items, candidates, made));
+  const facts = candidates.length > 0 ? await calls.tables() : undefined;
+  const primary = facts instanceof Map ? facts.get(table)?.primary : undefined;
+  await run.settled(matched(items, candidates, made, primary));
   return true;
 }
 
-/** Matches creates with records that have their cells; a create that fits more records than creates fit is unknown. */
+/**
+ * Matches creates, all of one call, with records that have their cells.
+ *
+ * A create is unknown if it fits more records than creates fit. So it is if no record has its cells, but one could be it, or
+ * others of the call were made, which the source makes together: made again, it could be there twice.
+ *
+ * @param primary keys of the field by which people tell records apart
+ */
 function matched(
   items: HeldItem[],
   candidates: ReadRecord[],
   made: ReadonlyMap<number, string | null>,
+  primary?: ReadonlySet<string>,
 ): Outcome[] {
   const free = new Set(candidates);
-  const fits = (item: HeldItem) => {
+  const fitting = (item: HeldItem, isFit: (cells: CellValues, read: CellValues) => boolean) => {
     const cells = withLinks(item.cells, made);
-    return [...free].filter(({ fields }) => cells && differingCells(cells, fields).length === 0);
+    return [...free].filter(({ fields }) => cells && isFit(cells, fields));
   };
-  return items.map((item, at) => {
-    const fitting = fits(item);
-    const [record] = fitting;
-    if (!record) return { id: item.id, state: "waiting" };
-    const others = items.slice(at).filter((other) => fits(other).includes(record)).length;
-    if (fitting.length > others) {
-      const error = `Airtable has ${fitting.length} new records with these values: ${fitting.map(({ id }) => id).join(", ")}`;
-      return { id: item.id, state: "unknown", errorType: "AMBIGUOUS", error };
+  const exactly = (item: HeldItem) =>
+    fitting(item, (cells, read) => differingCells(cells, read).length === 0);
+  const unknown = ({ id }: HeldItem, which: string, records: ReadRecord[]): Outcome => {
+    const ids = records.map((record) => record.id);
+    const error = [`Airtable has ${which}`, ...(ids.length > 0 ? [ids.join(", ")] : [])].join(": ");
+    return { id, state: "unknown", errorType: "AMBIGUOUS", error };
+  };
+  const found = new Map<HeldItem, Outcome>();
+  for (const [at, item] of items.entries()) {
+    const records = exactly(item);
+    const [record] = records;
+    if (!record) continue;
+    const others = items.slice(at).filter((other) => exactly(other).includes(record)).length;
+    if (records.length > others) {
+      found.set(item, unknown(item, `${records.length} new records with these values`, records));
+    } else {
+      free.delete(record);
+      found.set(item, { id: item.id, state: "applied", recordId: record.id });
     }
-    free.delete(record);
-    return { id: item.id, state: "applied", recordId: record.id };
+  }
+  // People and automations may have changed the others of its cells.
+  const isNamed = (cells: CellValues, read: CellValues) => {
+    const named = Object.entries(cells).filter(([key, cell]) => primary?.has(key) && cell);
+    return named.length > 0 && differingCells(Object.fromEntries(named), read).length === 0;
+  };
+  return items.map((item) => {
+    const outcome = found.get(item);
+    if (outcome) return outcome;
+    const records = fitting(item, (cells, read) => isNamed(cells, read) || couldBecome(cells, read));
+    if (records.length > 0)
+      return unknown(item, "new records that may be this one, with other values", records);
+    if ([...found.values()].some(({ state }) => state === "applied"))
+      return unknown(item, "made others of the same call, and has no record with these values", []);
+    return { id: item.id, state: "waiting" };
   });
 }

@@ -1,4 +1,5 @@
 /** Compares cells that were written with cells that the source returns: it gives some of them another form. */
+import { HOUR_MS } from "../../time-units";
 import type { CellValues } from "./operations";
 
 /** Types of fields, as the source calls them, whose cells cannot be written. */
@@ -25,6 +26,43 @@ export function differingCells(cells: CellValues, read: CellValues): string[] {
   return Object.keys(cells).filter((key) => !isSame(cells[key], read[key]));
 }
 
+/**
+ * Returns whether a record that was read could be what became of `cells`, as far as can be told without their fields: the
+ * source cuts a time to its day, rewrites Markdown, and with `typecast` makes links of names and numbers of texts.
+ */
+export function couldBecome(cells: CellValues, read: CellValues): boolean {
+  return Object.keys(cells).every((key) => couldBe(cells[key], read[key]));
+}
+
+function couldBe(written: unknown, read: unknown): boolean {
+  if (isSame(written, read)) return true;
+  if (isEmpty(written)) return false;
+  // For example a checkbox that was given as “no”.
+  if (isEmpty(read)) return typeof written === "string";
+  if (Array.isArray(written) && Array.isArray(read))
+    return written.every((one) => read.some((other) => couldBe(one, other)));
+  if (typeof written === "number" && typeof read === "number") return Math.abs(written - read) < 1;
+  if (typeof written === "string" && typeof read === "string") return couldBeText(written, read);
+  return Array.isArray(written) !== Array.isArray(read) || typeof written !== typeof read;
+}
+
+function couldBeText(written: string, read: string): boolean {
+  if (lettersOf(written) === lettersOf(read) || ID.test(written) !== ID.test(read)) return true;
+  if (!ISO_DAY.test(read) || !/\d/.test(written)) return false;
+  const apartMs = Math.abs(Date.parse(written) - Date.parse(read));
+  return Number.isNaN(apartMs) || apartMs <= FARTHEST_ZONES_MS;
+}
+
+/** Of a record or a choice. */
+const ID = /^(rec|sel)[A-Za-z0-9]{14}$/;
+const ISO_DAY = /^\d{4}-\d\d-\d\d/;
+/** From the first time zone in which a day begins to the last. */
+const FARTHEST_ZONES_MS = 26 * HOUR_MS;
+
+function lettersOf(text: string): string {
+  return text.replaceAll(/[^\p{L}\p{N}]/gu, "").toLowerCase();
+}
+
 function isSame(written: unknown, read: unknown): boolean {
   if (isEmpty(written) || isEmpty(read)) return isEmpty(written) && isEmpty(read);
   if (Array.isArray(written)) {
@@ -44,6 +82,7 @@ function isSame(written: unknown, read: unknown): boolean {
   }
   if (isObject(read)) return IDENTITIES.some((key) => read[key] === written);
   if (Array.isArray(read)) return String(written) === read.join(", ");
+  if (typeof read === "number" && typeof written === "string") return Number(written) === read;
   return written === read || String(written).trim() === String(read).trim() || isSameMoment(written, read);
 }
 
