@@ -84,7 +84,7 @@ export class LapseBase {
 
   /** People edit the base in the source. */
   async edit(random: Random): Promise<void> {
-    const items = await this.#itemIds();
+    const items = await this.itemIds();
     const path = `bases/${this.sourceId}/tables/Items/records`;
     const { call } = this.service.sandbox;
     const files = Array.from({ length: random.int(0, 2) }, (_, at) => ({
@@ -112,7 +112,7 @@ export class LapseBase {
 
   /** A client writes through the proxy, and reads SQL. */
   async write(random: Random): Promise<void> {
-    const id = random.pick(await this.#itemIds());
+    const id = random.pick(await this.itemIds());
     const Name = `written ${crypto.randomUUID()}`;
     const send = () => this.service.proxied("PATCH", `${this.sourceId}/Items/${id}`, { fields: { Name } });
     let answer = await send();
@@ -130,8 +130,23 @@ export class LapseBase {
       this.pending++;
       return;
     }
-    const [row] = await this.reader.unsafe<{ name: string }[]>(`select name from items where id = '${id}'`);
-    if (row?.name !== Name) this.#found(`I1: "${row?.name}" is shown instead of "${Name}"`);
+    const shown = await this.nameOf(id);
+    if (shown !== Name) this.#found(`I1: "${shown}" is shown instead of "${Name}"`);
+  }
+
+  /** What SQL shows of a record of Items. */
+  async nameOf(id: string): Promise<string | null | undefined> {
+    const [row] = await this.reader.unsafe<{ name: string | null }[]>(
+      `select name from items where id = '${id}'`,
+    );
+    return row?.name;
+  }
+
+  async countOf(id: string): Promise<number | undefined> {
+    const [row] = await this.reader.unsafe<{ count: number | null }[]>(
+      `select count::float8 as count from items where id = '${id}'`,
+    );
+    return row?.count ?? undefined;
   }
 
   /** Whether a column answers. */
@@ -151,7 +166,8 @@ export class LapseBase {
     await this.reader.end({ timeout: 1 });
   }
 
-  async #itemIds(): Promise<string[]> {
+  /** The records of Items in the source. */
+  async itemIds(): Promise<string[]> {
     const dump = (await this.service.sandbox.call("GET", `dump/${this.sourceId}`)) as SourceDump;
     return dump.tables.find(({ name }) => name === "Items")!.records.map(({ id }) => id);
   }

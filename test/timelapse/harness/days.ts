@@ -1,10 +1,12 @@
 /** Lets days pass: jumps, edits and writes between them, and what must happen at certain ages and dates. */
 import { Random } from "../../../apps/sandbox/random";
 import { until } from "../../support/poll";
+import { LapseAgent } from "./agent";
 import { LapseBase, type Mode } from "./base";
 import { Clock } from "./clock";
 import { daysAfter, report, type Sample, sample, violations } from "./growth";
 import { EMAIL, PASSWORD, type Service, startService } from "./service";
+import { LapseWriter, WRITTEN } from "./sql-writer";
 
 const MODES: Mode[] = ["sweep", "rapid", "live", "resting", "capped"];
 /** Until a base shows what has changed while it was suspended, ms. */
@@ -19,6 +21,9 @@ const CALLS_PER_MONTH = 20_000;
 /** A worker is killed, and restarts, every so many days. */
 const KILL_EVERY = 10;
 const RENAME_EVERY = 4;
+/** A proposal that nobody decides about is left every so many days; it expires after one, and jumps are of a day. */
+const PROPOSE_EVERY = 2;
+const EXPIRED = 2;
 /** Aliases, invitations and webhooks live for seven days; then the hour of housekeeping. */
 const WEEK = 8;
 /** Requests that are on their way in the moment of a jump arrive in another second than the one in which they were sent. */
@@ -33,6 +38,8 @@ interface Options {
 interface Run {
   service: Service;
   bases: LapseBase[];
+  writers: LapseWriter[];
+  agent: LapseAgent;
   random: Random;
   found: string[];
   /** What must hold on a day, by day. */
@@ -58,7 +65,19 @@ export async function runDays({ from, days, steps }: Options): Promise<number> {
     reserve: 0,
   });
   const bases = await Promise.all(MODES.map((mode) => LapseBase.connect(service, mode, workspace.id)));
-  const run: Run = { service, bases, random: new Random(seed), found: [], due: new Map(), isSpent: false };
+  const written = bases.filter(({ mode }) => WRITTEN[mode]);
+  const writers = await Promise.all(written.map((base) => LapseWriter.create(service, base)));
+  const agent = await LapseAgent.create(service, bases.find(({ mode }) => mode === "live")!);
+  const run: Run = {
+    service,
+    bases,
+    writers,
+    agent,
+    random: new Random(seed),
+    found: [],
+    due: new Map(),
+    isSpent: false,
+  };
   await signIn(run);
   const samples: Sample[] = [];
   for (let day = 0; day < days; day++) {
@@ -83,13 +102,16 @@ export async function runDays({ from, days, steps }: Options): Promise<number> {
   clock.jumpTo(new Date(Date.now() + HOUR_MS));
   await attempt(run, () => inTheEnd(run, days));
   run.found.push(...(await violations(service, samples, days)));
-  for (const base of bases) await base.close();
+  for (const one of [...bases, ...writers]) await one.close();
   collect(run);
   console.log(`\n${report(samples, bases.length)}\n`);
   for (const base of bases)
     console.log(
       `${base.mode}: ${base.cells} cells compared, ${base.looks} reads, ${base.writes} writes (${base.pending} pending, ${base.retried} sent again)`,
     );
+  for (const { base, way, writes, retried } of writers)
+    console.log(`${base.mode}: ${writes} SQL writes ${way} (${retried} made again)`);
+  console.log(`an agent: ${agent.approved} updates by a rule (${agent.retried} calls made again)`);
   console.log(`requests: ${JSON.stringify((await service.sandbox.logSummary()).byStatus)}`);
   for (const one of run.found) console.log(`WRONG: ${one}`);
   console.log(run.found.length === 0 ? "nothing went wrong" : `${run.found.length} things went wrong`);
@@ -97,12 +119,15 @@ export async function runDays({ from, days, steps }: Options): Promise<number> {
 }
 
 /** Everything that was changed is in SQL; then people and clients change more. */
-async function live({ service, bases, random, isSpent, found }: Run): Promise<void> {
+async function live({ service, bases, writers, agent, random, isSpent, found }: Run): Promise<void> {
   const current = bases.filter(({ mode }) => mode !== "capped" || !isSpent);
   await Promise.all(current.map((base) => base.equal(EQUAL_MS)));
   const edited = current.filter(({ mode }) => mode !== "resting");
   await Promise.all(edited.map((base) => base.edit(random)));
   await Promise.all(edited.map((base) => base.write(random)));
+  await Promise.all(writers.map((writer) => writer.write(random)));
+  await agent.base.equal(EQUAL_MS);
+  await agent.work(random);
   await Promise.all(edited.filter(({ mode }) => mode !== "capped").map((base) => base.equal(EQUAL_MS)));
   const holders = await service.control<{ bases: number; jobs: number }[]>`
     select count(distinct singleton_key)::int as bases, count(*)::int as jobs from pgboss.job
@@ -141,6 +166,14 @@ async function dayOf(run: Run, day: number, date: Date): Promise<void> {
       });
     }
   if (day % RENAME_EVERY === 0) await invite(run, day, later);
+  if (day % PROPOSE_EVERY === 0) {
+    const stateOf = await run.agent.leaveOpen();
+    if ((await stateOf()) !== "proposed") run.found.push(`day ${day}: a proposal does not wait`);
+    later(EXPIRED, async () => {
+      const state = await stateOf();
+      if (state !== "expired") run.found.push(`a proposal of day ${day} is ${state} after ${EXPIRED} days`);
+    });
+  }
   if (day % KILL_EVERY === KILL_EVERY / 2) {
     await service.worker.kill();
     await until(() => service.worker.isReady(), { what: "the worker is back", timeoutMs: 60_000 });
@@ -206,8 +239,9 @@ function post({ service }: Run, path: string, form: Record<string, string>) {
 }
 
 /** Nothing needs a person, and nothing counts as a crash. */
-async function inTheEnd({ service, bases, found }: Run, days: number): Promise<void> {
+async function inTheEnd({ service, bases, writers, found }: Run, days: number): Promise<void> {
   await Promise.all(bases.map((base) => base.equal(EQUAL_MS)));
+  for (const writer of writers) found.push(...(await writer.unfinished(service)));
   // Green, or yellow for a budget.
   type State = { state: string; indicator: { color: string; reason: string } };
   let states: State[] = [];
@@ -240,9 +274,9 @@ async function inTheEnd({ service, bases, found }: Run, days: number): Promise<v
   if (refused > ON_THEIR_WAY) found.push(`I4: Airtable refused ${refused} requests`);
 }
 
-function collect({ service, bases, found }: Run): void {
-  for (const list of [...bases.map((base) => base.violations), ...service.processes.map((one) => one.faults)])
-    found.push(...list.splice(0));
+function collect({ service, bases, writers, found }: Run): void {
+  const seen = [...bases, ...writers].map(({ violations: list }) => list);
+  for (const list of [...seen, ...service.processes.map((one) => one.faults)]) found.push(...list.splice(0));
 }
 
 /** A check that fails is a violation, and the run goes on. */

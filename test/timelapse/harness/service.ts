@@ -89,6 +89,7 @@ export async function startService(logFile: string | undefined): Promise<Service
     PROXY_URL: proxyUrl,
     TZ: ZONE,
     SCHEMA_POLL_SECONDS: "3",
+    WRITE_PORT: String(await freePort()),
   };
   const start = (name: string, role: Role, port: number) =>
     releases.use(supervise(name, role, port, env, logFile));

@@ -1,0 +1,87 @@
+/**
+ * A SQL user that writes to a base, day after day with the password of the first day.
+ *
+ * A transaction that ends is in SQL, or becomes so if writes are queued; one that is rolled back is nowhere.
+ */
+import postgres from "postgres";
+import type { Random } from "../../../apps/sandbox/random";
+import { until } from "../../support/poll";
+import type { LapseBase, Mode } from "./base";
+import type { Service } from "./service";
+
+/** Whose writes SQL users make, and how. */
+export const WRITTEN: Partial<Record<Mode, "at_commit" | "at_once" | "queued">> = {
+  live: "at_commit",
+  sweep: "at_once",
+  rapid: "queued",
+};
+/** The connection of the server to the proxy was cut by the jump, and nothing was sent. */
+const NOTHING_SENT = "08006";
+const RESULT_MS = 60_000;
+
+export class LapseWriter {
+  writes = 0;
+  retried = 0;
+  readonly violations: string[] = [];
+
+  private constructor(
+    readonly base: LapseBase,
+    readonly way: "at_commit" | "at_once" | "queued",
+    readonly sql: postgres.Sql,
+  ) {}
+
+  static async create(service: Service, base: LapseBase): Promise<LapseWriter> {
+    const way = WRITTEN[base.mode]!;
+    const settings = { sql_writes: true, sql_writes_queued: way === "queued" };
+    await service.manage("PATCH", `bases/${base.id}`, settings);
+    const made = await service.manage<{ credentials: { url: string } }>(
+      "POST",
+      `bases/${base.id}/sql-users`,
+      { name: "writer", writes: { tables: ["items"], mode: way === "at_once" ? way : "at_commit" } },
+    );
+    const sql = postgres(made.credentials.url, { max: 1, onnotice: () => {}, fetch_types: false });
+    return new LapseWriter(base, way, sql);
+  }
+
+  /** A transaction that ends, and one that is rolled back. */
+  async write(random: Random): Promise<void> {
+    const id = random.pick(await this.base.itemIds());
+    const name = `by SQL ${crypto.randomUUID()}`;
+    const update = `update write.items set name = '${name}' where id = '${id}'`;
+    await this.#again(() => this.sql.unsafe(update).simple());
+    this.writes++;
+    const isShown = async () => (await this.base.nameOf(id)) === name;
+    if (this.way === "queued")
+      await until(isShown, { what: `a queued write of ${this.base.mode} is in SQL`, timeoutMs: RESULT_MS });
+    else if (!(await isShown())) this.violations.push(`I1: a SQL write to ${this.base.mode} is not in SQL`);
+    // At once, the statement itself is sent.
+    if (this.way === "at_once") return;
+    const undone = `update write.items set name = 'rolled back' where id = '${id}'`;
+    await this.sql.unsafe(`begin; ${undone}; rollback`).simple();
+  }
+
+  /** What must be so in the end: every row has a result, and it is known. */
+  async unfinished(service: Service): Promise<string[]> {
+    const writes = await service.manage<{ state: string; at: string }[]>(
+      "GET",
+      `bases/${this.base.id}/writes`,
+    );
+    return writes
+      .filter(({ state }) => state !== "applied")
+      .map(({ state, at }) => `a SQL write to ${this.base.mode} of ${at} is ${state}`);
+  }
+
+  close(): Promise<void> {
+    return this.sql.end({ timeout: 1 });
+  }
+
+  async #again(work: () => Promise<unknown>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if ((error as { code?: string }).code !== NOTHING_SENT) throw error;
+      this.retried++;
+      await work();
+    }
+  }
+}
