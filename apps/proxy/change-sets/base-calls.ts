@@ -4,6 +4,7 @@
  */
 import type { Config } from "../../../core/config";
 import {
+  areById,
   type CellValues,
   COMPUTED_TYPES,
   type HeldItem,
@@ -76,7 +77,7 @@ export class BaseCalls {
     this.#headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
   }
 
-  /** Makes the operations, of one table and kind. */
+  /** Makes the operations, of one table and kind. The cells of the records in the answer are by id if those that are written are. */
   write(
     operation: OperationKind,
     table: string,
@@ -89,7 +90,11 @@ export class BaseCalls {
       ...(recordId === null ? {} : { id: recordId }),
       fields: cells,
     }));
-    const body = operation === "delete" ? undefined : { records, ...(typecast ? { typecast } : {}) };
+    const returnFieldsByFieldId = items.some(({ cells }) => cells && areById(cells)) || undefined;
+    const body =
+      operation === "delete"
+        ? undefined
+        : { records, typecast: typecast || undefined, returnFieldsByFieldId };
     return this.#ask(methodOf[operation], this.#pathOf(table, query), body);
   }
 

@@ -20,6 +20,7 @@ import {
   linksIn,
   madeRecords,
   type Outcome,
+  otherForms,
   recordOutcomes,
   recordSent,
   unfinishedItems,
@@ -213,9 +214,19 @@ async function sendBatch(run: Run, batch: HeldItem[], before: Before): Promise<b
   const sending = items.map(({ recordId, cells }) => ({ recordId, cells: cells ?? undefined }));
   const answer = await calls.write(operation, table, sending, set.typecast);
   if (answer.kind === "made") {
-    const records = answer.body.records as { id: string }[] | undefined;
+    const records = answer.body.records as { id: string; fields?: CellValues }[] | undefined;
     if (records?.length !== batch.length) return false;
-    await settled(batch.map(({ id }, at) => ({ id, state: "applied", recordId: records[at]!.id })));
+    await settled(
+      items.map(({ id, cells }, at) => {
+        const { id: recordId, fields } = records[at]!;
+        return {
+          id,
+          state: "applied",
+          recordId,
+          after: cells && fields ? otherForms(cells, fields) : undefined,
+        };
+      }),
+    );
     return true;
   }
   if (answer.kind === "refused") {

@@ -51,6 +51,8 @@ export interface Outcome {
   id: string;
   state: Exclude<ItemState, "sent">;
   recordId?: string | undefined;
+  /** Of the written cells, those that the source has in another form. */
+  after?: CellValues | undefined;
   errorType?: string;
   error?: string;
 }
@@ -171,16 +173,18 @@ export async function recordOutcomes(
   setId: string,
   outcomes: Outcome[],
 ): Promise<void> {
-  const column = (of: (outcome: Outcome) => string | null) => outcomes.map(of);
+  const column = (of: (outcome: Outcome) => string | null | undefined) =>
+    outcomes.map((one) => of(one) ?? null);
   const errors = column(({ id, error }) => encryptError(secrets, error ?? "", id));
+  const after = column((one) => one.after && encryptCells(secrets, one.after, "after", one.id));
   await db`
     with set as materialized (select state from change_sets where id = ${setId} for share)
     update change_items as i
     set record_id = coalesce(n.record_id, i.record_id), error_type = n.error_type, encrypted_error = n.error,
-      state = case when n.state = 'waiting' and set.state = 'canceled' then 'not_applied' else n.state end
+      encrypted_after = coalesce(n.after, i.encrypted_after), state = case when n.state = 'waiting' and set.state = 'canceled' then 'not_applied' else n.state end
     from set, unnest(${column(({ id }) => id)}::text[], ${column(({ state }) => state)}::text[],
-      ${column(({ recordId }) => recordId ?? null)}::text[], ${column(({ errorType }) => errorType ?? "")}::text[],
-      ${errors}::text[]) as n (id, state, record_id, error_type, error)
+      ${column(({ recordId }) => recordId)}::text[], ${column(({ errorType }) => errorType ?? "")}::text[],
+      ${errors}::text[], ${after}::text[]) as n (id, state, record_id, error_type, error, after)
     where i.id = n.id and i.set_id = ${setId} and i.state in ('waiting', 'sent')`;
 }
 
@@ -229,19 +233,25 @@ export interface AppliedItem {
   recordId: string;
   cells: CellValues | undefined;
   before: CellValues | undefined;
+  /** Of its cells, those that the source had in another form. */
+  after: CellValues | undefined;
 }
 
 /** Returns the operations of the set that were applied, the last first. */
 export async function appliedItems({ db, secrets }: Secrets, setId: string): Promise<AppliedItem[]> {
   const rows = await db<
-    (Omit<AppliedItem, "cells" | "before"> & { id: string; cells: string | null; before: string | null })[]
+    (Omit<AppliedItem, "cells" | "before" | "after"> & { id: string } & Record<
+        "cells" | "before" | "after",
+        string | null
+      >)[]
   >`
     select id, operation, table_ref as "table", record_id as "recordId", encrypted_cells as cells,
-      encrypted_before as before
+      encrypted_before as before, encrypted_after as after
     from change_items where set_id = ${setId} and state = 'applied' order by position desc`;
   return rows.map(({ id, ...row }) => ({
     ...row,
     cells: openCells(secrets, row.cells, "cells", id),
     before: openCells(secrets, row.before, "before", id),
+    after: openCells(secrets, row.after, "after", id),
   }));
 }

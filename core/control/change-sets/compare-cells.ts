@@ -26,6 +26,12 @@ export function differingCells(cells: CellValues, read: CellValues): string[] {
   return Object.keys(cells).filter((key) => !isSame(cells[key], read[key]));
 }
 
+/** Returns the cells that the source has in another form than they were written; undefined if there are none. */
+export function otherForms(cells: CellValues, read: CellValues): CellValues | undefined {
+  const keys = differingCells(cells, read);
+  return keys.length === 0 ? undefined : Object.fromEntries(keys.map((key) => [key, read[key] ?? null]));
+}
+
 /**
  * Returns whether a record that was read could be what became of `cells`, as far as can be told without their fields: the
  * source cuts a time to its day, rewrites Markdown, and with `typecast` makes links of names and numbers of texts.

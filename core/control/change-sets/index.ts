@@ -44,7 +44,7 @@ export {
   renewChangeSet,
   unfinishedItems,
 } from "./claims";
-export { COMPUTED_TYPES, couldBecome, differingCells } from "./compare-cells";
+export { COMPUTED_TYPES, couldBecome, differingCells, otherForms } from "./compare-cells";
 export { type ListedWrite, listAllWrites } from "./list-all-writes";
 export {
   areById,

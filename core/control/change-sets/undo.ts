@@ -25,8 +25,16 @@ export async function undoChangeSet(
   return createChangeSet(ctx, base, { operations, undoes: id, note: `Undoes ${id}` });
 }
 
-function inverseOf({ operation, table, recordId: record, cells, before = {} }: AppliedItem): ChangeOperation {
-  if (operation === "create") return { operation: "delete", table, record, expected: withoutLinks(cells) };
+function inverseOf({
+  operation,
+  table,
+  recordId: record,
+  cells,
+  before = {},
+  after,
+}: AppliedItem): ChangeOperation {
+  const expected = { ...withoutLinks(cells), ...after };
+  if (operation === "create") return { operation: "delete", table, record, expected };
   const unknown = Object.keys(before).find((key) => isUnknownCell(before[key]));
   if (unknown !== undefined)
     throw new BasetideError(
@@ -35,7 +43,7 @@ function inverseOf({ operation, table, recordId: record, cells, before = {} }: A
     );
   if (operation === "delete") return { operation: "create", table, fields: before };
   const fields = Object.fromEntries(Object.keys(cells!).map((key) => [key, before[key] ?? null]));
-  return { operation: "update", table, record, fields, expected: withoutLinks(cells) };
+  return { operation: "update", table, record, fields, expected };
 }
 
 /** Leaves out cells that link to records of the set: their ids were not known when it was written down. */

@@ -1038,11 +1038,12 @@ create table change_items (
   table_ref text not null,
   -- Of a create: null until it is made.
   record_id text,
-  -- JSON, by the id or name of the field: what is written, what was there according to the author, and what was there
-  -- when it was sent.
+  -- JSON, by the id or name of the field: what is written, what was there according to the author, what was there
+  -- when it was sent, and what of the written cells the source has in another form since.
   encrypted_cells text,
   encrypted_expected text,
   encrypted_before text,
+  encrypted_after text,
   state text not null default 'waiting',
   sent_at timestamptz,
   -- The source's type and message of the error, or ours. The message may quote a cell.

@@ -58,9 +58,9 @@ async function plant(): Promise<{ baseId: string; databaseId: string }> {
   await ctx.db`
     insert into change_items (
       id, set_id, position, operation, table_ref, encrypted_cells, encrypted_expected, encrypted_before,
-      encrypted_error)
+      encrypted_after, encrypted_error)
     values (${item}, ${set}, 0, 'create', 'tblA', ${cells("encrypted_cells")}, ${cells("encrypted_expected")},
-      ${cells("encrypted_before")}, ${cells("encrypted_error")})`;
+      ${cells("encrypted_before")}, ${cells("encrypted_after")}, ${cells("encrypted_error")})`;
   await createWebhook(ctx, account.id, { name: "mine", form: "json", url: "http://127.0.0.1:9/x" });
   await ctx.db`
     update bases set encrypted_attachment_key = ${newAttachmentKey(ctx, base.id)},

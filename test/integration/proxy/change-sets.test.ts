@@ -168,6 +168,29 @@ test("what somebody has changed since is not undone", async () => {
   expect(at.inSource().map(({ fields }) => fields.Hours)).toEqual([8, 1]);
 });
 
+test("what Airtable has in another form than it was written can be undone, unless somebody has changed it since", async () => {
+  const at = await tasks(2);
+  const made = await at.make(
+    [
+      { operation: "create", table: "People", fields: { Name: "Ada", Tasks: ["Task 0"] } },
+      { operation: "update", table: "Tasks", record: at.ids[0]!, fields: { Took: "1:30:00", Urgent: "yes" } },
+      { operation: "update", table: "Tasks", record: at.ids[1]!, fields: { Took: "1:30:00" } },
+    ],
+    { typecast: true },
+  );
+  expect(made).toMatchObject({ state: "applied", counts: { applied: 3 } });
+  stack.sandbox.control.updateRecords(at.sourceBaseId, "Tasks", [{ id: at.ids[1]!, fields: { Took: 60 } }]);
+  const undone = await at.ended(await undoChangeSet(stack.ctx, at.base, made.id));
+  expect(await at.items(undone)).toMatchObject([
+    { state: "refused", errorType: "STALE" },
+    { state: "applied" },
+    { state: "applied" },
+  ]);
+  expect(at.inSource("People")).toEqual([]);
+  expect(at.inSource()[0]!.fields).not.toHaveProperty("Took");
+  expect(at.inSource()[1]!.fields).toMatchObject({ Took: 60 });
+});
+
 test("a set is undone once, also if two ask at the same time", async () => {
   const at = await tasks(2);
   const set = await at.make([{ operation: "delete", table: "Tasks", record: at.ids[0]! }]);
