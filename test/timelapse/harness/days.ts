@@ -109,8 +109,8 @@ export async function runDays({ from, days, steps }: Options): Promise<number> {
     console.log(
       `${base.mode}: ${base.cells} cells compared, ${base.looks} reads, ${base.writes} writes (${base.pending} pending, ${base.retried} sent again)`,
     );
-  for (const { base, way, writes, retried } of writers)
-    console.log(`${base.mode}: ${writes} SQL writes ${way} (${retried} made again)`);
+  for (const { base, way, writes, pending, retried } of writers)
+    console.log(`${base.mode}: ${writes} SQL writes ${way} (${pending} pending, ${retried} made again)`);
   console.log(`an agent: ${agent.approved} updates by a rule (${agent.retried} calls made again)`);
   console.log(`requests: ${JSON.stringify((await service.sandbox.logSummary()).byStatus)}`);
   for (const one of run.found) console.log(`WRONG: ${one}`);

@@ -17,10 +17,14 @@ export const WRITTEN: Partial<Record<Mode, "at_commit" | "at_once" | "queued">> 
 };
 /** The connection of the server to the proxy was cut by the jump, and nothing was sent. */
 const NOTHING_SENT = "08006";
+/** The notice of a write that SQL does not show yet. */
+const PENDING = "basetide-sql: pending";
 const RESULT_MS = 60_000;
 
 export class LapseWriter {
   writes = 0;
+  /** Of which COMMIT said that SQL shows them later. */
+  pending = 0;
   retried = 0;
   readonly violations: string[] = [];
 
@@ -28,6 +32,7 @@ export class LapseWriter {
     readonly base: LapseBase,
     readonly way: "at_commit" | "at_once" | "queued",
     readonly sql: postgres.Sql,
+    readonly notices: string[],
   ) {}
 
   static async create(service: Service, base: LapseBase): Promise<LapseWriter> {
@@ -39,8 +44,10 @@ export class LapseWriter {
       `bases/${base.id}/sql-users`,
       { name: "writer", writes: { tables: ["items"], mode: way === "at_once" ? way : "at_commit" } },
     );
-    const sql = postgres(made.credentials.url, { max: 1, onnotice: () => {}, fetch_types: false });
-    return new LapseWriter(base, way, sql);
+    const notices: string[] = [];
+    const onnotice = ({ message }: postgres.Notice) => void notices.push(message ?? "");
+    const sql = postgres(made.credentials.url, { max: 1, onnotice, fetch_types: false });
+    return new LapseWriter(base, way, sql, notices);
   }
 
   /** A transaction that ends, and one that is rolled back. */
@@ -50,10 +57,20 @@ export class LapseWriter {
     const update = `update write.items set name = '${name}' where id = '${id}'`;
     await this.#again(() => this.sql.unsafe(update).simple());
     this.writes++;
-    const isShown = async () => (await this.base.nameOf(id)) === name;
+    const notices = this.notices.splice(0);
+    const shown = await this.base.nameOf(id);
     if (this.way === "queued")
-      await until(isShown, { what: `a queued write of ${this.base.mode} is in SQL`, timeoutMs: RESULT_MS });
-    else if (!(await isShown())) this.violations.push(`I1: a SQL write to ${this.base.mode} is not in SQL`);
+      await until(async () => (await this.base.nameOf(id)) === name, {
+        what: `a queued write of ${this.base.mode} is in SQL`,
+        timeoutMs: RESULT_MS,
+      }).catch(async (error: Error) => {
+        throw new Error(`${error.message}; ${await this.#latest()}`);
+      });
+    else if (notices.some((text) => text.includes(PENDING))) this.pending++;
+    else if (shown !== name)
+      this.violations.push(
+        `I1: "${shown}" is shown of ${id} instead of "${name}" (${this.base.mode}, ${new Date().toISOString()}, ${notices.join("; ")})`,
+      );
     // At once, the statement itself is sent.
     if (this.way === "at_once") return;
     const undone = `update write.items set name = 'rolled back' where id = '${id}'`;
@@ -69,6 +86,15 @@ export class LapseWriter {
     return writes
       .filter(({ state }) => state !== "applied")
       .map(({ state, at }) => `a SQL write to ${this.base.mode} of ${at} is ${state}`);
+  }
+
+  /** What is known of the latest write. */
+  async #latest(): Promise<string> {
+    const [row] = await this.sql<
+      { state: string }[]
+    >`select * from write.log order by at desc limit 1`.simple();
+    const sets = await this.base.service.manage<object[]>("GET", `bases/${this.base.id}/change-sets`);
+    return JSON.stringify([row, sets[0]]);
   }
 
   close(): Promise<void> {
