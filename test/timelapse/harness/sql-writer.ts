@@ -52,7 +52,7 @@ export class LapseWriter {
 
   /** A transaction that ends, and one that is rolled back. */
   async write(random: Random): Promise<void> {
-    const id = random.pick(await this.base.itemIds());
+    const id = random.pick(await this.#writable());
     const name = `by SQL ${crypto.randomUUID()}`;
     const update = `update write.items set name = '${name}' where id = '${id}'`;
     await this.#again(() => this.sql.unsafe(update).simple());
@@ -86,6 +86,13 @@ export class LapseWriter {
     return writes
       .filter(({ state }) => state !== "applied")
       .map(({ state, at }) => `a SQL write to ${this.base.mode} of ${at} is ${state}`);
+  }
+
+  /** The records that both the source and SQL have: people make and delete some at the same time. */
+  async #writable(): Promise<string[]> {
+    const shown = await this.base.reader<{ id: string }[]>`select id from items`.simple();
+    const inSource = new Set(await this.base.itemIds());
+    return shown.map(({ id }) => id).filter((id) => inSource.has(id));
   }
 
   /** What is known of the latest write. */
