@@ -18,6 +18,7 @@ import { spareDatabases } from "../../core/replica";
 import { type Fleet, startFleet } from "../support/fleet";
 import { freePort } from "../support/free-port";
 import { until } from "../support/poll";
+import { peakResidentBytes } from "../support/process-usage";
 import { startProgram } from "../support/program";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
 import { scratchFolder } from "../support/scratch";
@@ -28,7 +29,10 @@ import { IMAGE_ENVIRONMENT } from "./runtime-environment";
 const ROUNDS = Number(process.env.COPY_ROUNDS ?? 3);
 const TABLES = [10_000, 200];
 const FIELDS = 15;
-const LIMITS = { copy: 1.06, connectingMs: 300 };
+/** `memoryMb`: of the three processes. */
+const LIMITS = { copy: 1.06, connectingMs: 300, memoryMb: 240 };
+const ROLES = ["worker", "proxy", "console"];
+const MB = 2 ** 20;
 /** Half of an answer's time lies before the records are read. */
 const HALF_MS = { minMs: 100, maxMs: 100 };
 const WINDOW_MS = 1000;
@@ -65,7 +69,8 @@ export async function run(): Promise<boolean> {
     await startFleet({ source, databaseUrl: server.url, env, workers: 0, leavesBases: true }),
   );
   const ports = { WORKER_PORT: String(workerPort), PROXY_PORT: String(proxyPort) };
-  for (const role of ["worker", "proxy", "console"]) {
+  const pids: number[] = [];
+  for (const role of ROLES) {
     const program = startProgram("apps/main.ts", [role], {
       ...env,
       ...ports,
@@ -77,6 +82,7 @@ export async function run(): Promise<boolean> {
     });
     releases.use(program);
     await program.says("started");
+    pids.push(program.pid);
   }
   const account = await testAccount(fleet.ctx.db, { email: "copy@example.org" });
   const token = await createToken(fleet.ctx.db, account.id, "bench");
@@ -106,11 +112,15 @@ export async function run(): Promise<boolean> {
   const copies = ratio(median(rounds.map(({ bare, ours }) => ours.seconds / bare)) / LIMITS.copy, 1);
   const connectingMs = median(rounds.map(({ ours }) => ours.connectingMs));
   const connecting = ratio(connectingMs / LIMITS.connectingMs, 1);
-  console.log(`\na first copy, of ${LIMITS.copy} times the bare loop (median): ${copies.text}`);
+  const peaks = pids.map((pid) => peakResidentBytes(pid) / MB);
+  const memory = ratio(peaks.reduce((sum, one) => sum + one, 0) / LIMITS.memoryMb, 1);
+  const shown = ROLES.map((role, nth) => `${role} ${peaks[nth]!.toFixed(0)}`).join(", ");
+  console.log(`\npeak resident memory, MB: ${shown}; in all, of ${LIMITS.memoryMb} MB: ${memory.text}`);
+  console.log(`a first copy, of ${LIMITS.copy} times the bare loop (median): ${copies.text}`);
   console.log(`connecting, of ${LIMITS.connectingMs} ms (median): ${connecting.text}`);
   const { rateLimited } = await source.logSummary();
   console.log(`429 answers: ${rateLimited}`);
-  return copies.isWithin && connecting.isWithin && rateLimited === 0;
+  return copies.isWithin && connecting.isWithin && memory.isWithin && rateLimited === 0;
 }
 
 /** @returns the base's id */

@@ -23,7 +23,17 @@ export function exactCpuSeconds(pid: number): number {
 
 /** Resident memory of the process alone, bytes; 0 for one that has ended, but still has an entry. */
 export function residentBytes(pid: number): number {
-  const [, kilobytes = 0] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return statusBytes(pid, "VmRSS");
+}
+
+/** The most that it has had. */
+export function peakResidentBytes(pid: number): number {
+  return statusBytes(pid, "VmHWM");
+}
+
+function statusBytes(pid: number, name: string): number {
+  const line = new RegExp(`^${name}:\\s+(\\d+) kB`, "m");
+  const [, kilobytes = 0] = line.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return Number(kilobytes) * 1024;
 }
 

@@ -25,31 +25,16 @@ const MIGRATIONS_TABLE = "schema_migrations";
  *   otherwise
  */
 export async function migrateControl(databaseUrl: string, log: Logger): Promise<string[]> {
-  let client: Awaited<ReturnType<typeof connectPg>> | undefined;
+  let client: PgClient | undefined;
   try {
     // Behind a transaction pooler the runner's lock would stay on the pooler's connection and block the next start.
     await requireKeptSessions(databaseUrl, "DATABASE_URL");
-    client = await connectPg(databaseUrl, "basetide-migrate");
-    // Few processes migrate, and none needs the library afterwards.
-    const { runner } = await import("node-pg-migrate");
-    const done = await runner({
-      dbClient: client,
-      dir: MIGRATIONS_DIR,
-      ignorePattern: "(?!.*\\.sql$).*",
-      migrationsTable: MIGRATIONS_TABLE,
-      direction: "up",
-      singleTransaction: false,
-      advisoryLockMode: "wait",
-      logger: {
-        debug: () => {},
-        info: (message) => log.debug({ detail: message }, "migration step"),
-        warn: (message) => log.warn({ detail: message }, "migration warning"),
-        error: (message) => log.error({ detail: message }, "migration failed"),
-      },
-    });
+    const connection = await connectPg(databaseUrl, "basetide-migrate");
+    client = connection;
+    const pending = await pendingNames(async (text) => (await connection.query(text)).rows);
+    const names = pending.length > 0 ? await runPending(connection, log) : [];
     await installFunctions(client, log);
     await closeControl(client, log);
-    const names = done.map((migration) => migration.name);
     if (names.length > 0) log.info({ migrations: names }, "control plane migrated");
     return names;
   } catch (error) {
@@ -59,17 +44,43 @@ export async function migrateControl(databaseUrl: string, log: Logger): Promise<
   }
 }
 
+type PgClient = Awaited<ReturnType<typeof connectPg>>;
+
+/** Few processes migrate: only they load the library, which takes 6 MB. */
+async function runPending(dbClient: PgClient, log: Logger): Promise<string[]> {
+  const { runner } = await import("node-pg-migrate");
+  const done = await runner({
+    dbClient,
+    dir: MIGRATIONS_DIR,
+    ignorePattern: "(?!.*\\.sql$).*",
+    migrationsTable: MIGRATIONS_TABLE,
+    direction: "up",
+    singleTransaction: false,
+    advisoryLockMode: "wait",
+    logger: {
+      debug: () => {},
+      info: (message) => log.debug({ detail: message }, "migration step"),
+      warn: (message) => log.warn({ detail: message }, "migration warning"),
+      error: (message) => log.error({ detail: message }, "migration failed"),
+    },
+  });
+  return done.map((migration) => migration.name);
+}
+
 /**
  * Returns what the control plane's database lacks: the names of pending migrations (all of them if it is empty),
  * and `functions` unless this version's or a later version's functions are installed.
  */
 export async function pendingMigrations(db: Db): Promise<string[]> {
+  const pending = await pendingNames((text) => db.unsafe(text));
+  return (await areFunctionsCurrent(db)) ? pending : [...pending, "functions"];
+}
+
+async function pendingNames(query: (text: string) => Promise<{ name: string }[]>): Promise<string[]> {
   const files = (await readdir(MIGRATIONS_DIR)).filter((file) => file.endsWith(".sql")).sort();
   const names = files.map((file) => file.slice(0, -".sql".length));
-  const [table] = await db`select to_regclass(${MIGRATIONS_TABLE}) as oid`;
-  if (table?.oid === null) return [...names, "functions"];
-  const rows = await db<{ name: string }[]>`select name from ${db(MIGRATIONS_TABLE)}`;
-  const done = new Set(rows.map((row) => row.name));
-  const pending = names.filter((name) => !done.has(name));
-  return (await areFunctionsCurrent(db)) ? pending : [...pending, "functions"];
+  const tables = await query(`select from pg_class where oid = to_regclass('${MIGRATIONS_TABLE}')`);
+  if (tables.length === 0) return names;
+  const done = new Set((await query(`select name from ${MIGRATIONS_TABLE}`)).map(({ name }) => name));
+  return names.filter((name) => !done.has(name));
 }
