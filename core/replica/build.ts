@@ -3,6 +3,7 @@
  * are merged into that (`merge.ts`).
  */
 
+import { isBasetideError } from "../errors";
 import { CatalogReaders } from "./catalog-readers";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { columnLiterals } from "./column-literals";
@@ -86,12 +87,20 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
       () => sql`select ${sql.unsafe(swap)}.change_build(${epoch}, ${statement}, ${ids}::text[])`,
     );
   };
-  await drop();
-  await change([
-    createTable(swap, name, spec),
-    ...columnStorage(swap, name, spec),
-    ...comments(swap, name, spec),
-  ]);
+  const create = () =>
+    change([
+      createTable(swap, name, spec),
+      ...columnStorage(swap, name, spec),
+      ...comments(swap, name, spec),
+    ]);
+  try {
+    await create();
+  } catch (error) {
+    // An earlier attempt has left it over.
+    if (!isBasetideError(error, "shape_changed")) throw error;
+    await drop();
+    await create();
+  }
   return {
     get spec() {
       return spec;
@@ -113,8 +122,9 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
     },
     moveIn: (live, seen, issues, readAs) =>
       onReplica(async () => {
-        // Before the table is locked, because writes wait for that lock.
-        if (!isAnalyzed) await change([`analyze ${table}`]);
+        // What replaces a table has queries at once; autovacuum analyzes others within a minute. Before the table is locked,
+        // because writes wait for that lock.
+        if (live && !isAnalyzed) await change([`analyze ${table}`]);
         isAnalyzed = true;
         const row = { ...catalogRow(spec), read_as: readAs };
         const changed = [table, ...(live ? [`${schema}.${quoteIdent(live.spec.name)}`] : [])];

@@ -3,7 +3,7 @@ import { escapeLiteral } from "pg";
 import type { Schemas } from "./connection";
 import { storable } from "./map-record-text";
 import { quoteIdent } from "./naming";
-import { mayBeTooWide } from "./row-width";
+import { MAX_ROW_BYTES, mayBeTooWide } from "./row-width";
 import type { ColumnSpec, TableSpec } from "./spec";
 
 /** The columns that every table has, before the source's fields. */
@@ -21,13 +21,18 @@ export function createTable(schema: string, name: string, spec: TableSpec): stri
     id text constraint ${key} primary key, created_time timestamp not null${columns.map((column) => `, ${column}`).join("")})`;
 }
 
-/** Disables compression of the values of a table with very many columns; see `row-width.ts`. */
+/**
+ * Disables compression of the values of a table with very many columns; see `row-width.ts`. Only values for which its page has
+ * no room are moved out of a row: by default, all but 2 kB are, of which each takes a row of another table and an index.
+ */
 export function columnStorage(schema: string, name: string, { columns }: TableSpec): string[] {
   if (!mayBeTooWide(columns)) return [];
+  const table = `${schema}.${quoteIdent(name)}`;
   const changes = columns
     .filter(({ columnType }) => ["text", "text[]", "numeric", "jsonb"].includes(columnType))
     .map((column) => `alter column ${quoteIdent(column.name)} set storage external`);
-  return [`alter table ${schema}.${quoteIdent(name)} ${changes.join(", ")}`];
+  // The option is known to `others_on` in kept-tables.sql.
+  return [`alter table ${table} ${changes.join(", ")}, set (toast_tuple_target = ${MAX_ROW_BYTES})`];
 }
 
 /** Returns the COMMENTs with the source's names: on the table, and on every column of `columns`. */

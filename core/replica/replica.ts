@@ -262,7 +262,8 @@ export function readCatalog({ schema, sql, swap }: Replica): Promise<KnownCatalo
       }[]
     >`
       select t.table_id as id, t.shape, t.spec, t.read_as as "readAs",
-        case when r.rolname <> current_user then r.rolname end as other, current_user::text as us, ${sql.unsafe(swap)}.catalog_state()::text as state
+        case when r.rolname <> current_user then r.rolname end as other, current_user::text as us,
+        (select ${sql.unsafe(swap)}.catalog_state())::text as state
       from ${sql.unsafe(swap)}._tables as t
         left join pg_class as c on c.relnamespace = to_regnamespace(${schema}) and c.relname = t.name
         left join pg_roles as r on r.oid = c.relowner`;

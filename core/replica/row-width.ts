@@ -11,7 +11,7 @@
 import type { ColumnSpec, ColumnType, Row } from "./spec";
 
 /** Largest tuple, bytes (MaxHeapTupleSize with pages of 8 kB). */
-const MAX_ROW_BYTES = 8160;
+export const MAX_ROW_BYTES = 8160;
 /** Largest tuple header: 23 bytes, a bit per column, and the gap up to a multiple of 8. */
 const headerBytes = (columns: number) => 23 + Math.ceil(columns / 8) + 7;
 

@@ -98,7 +98,7 @@ export function foreignNames({ sql, schema, swap }: Replica, tableIds: readonly 
     const rows = await sql<{ name: string }[]>`
       select c.relname as name from pg_class as c
       where c.relnamespace = ${schema}::regnamespace and c.relname !~ '^_'
-        and not exists (select from ${sql.unsafe(swap)}._tables as t where t.name = c.relname)
+        and c.relname not in (select t.name::name from ${sql.unsafe(swap)}._tables as t)
         and not exists (select from ${sql.unsafe(swap)}._link_views as l where l.name = c.relname)
         and not exists (select from ${sql.unsafe(swap)}._aliases as a where a.view = c.oid)
         and c.relname not in (

@@ -88,11 +88,12 @@ end $is_whole$;
 -- comments say which tables of the source they are copies of.
 create or replace function {{swap}}.leftovers() returns table (name name, table_id text)
 language sql stable as $leftovers$
-  -- There are few of them, and only their comments are looked up.
+  -- There are few of them, and only their comments are looked up. The names are hashed: without statistics, Postgres would
+  -- compare each with each.
   with unknown as materialized (
     select c.oid, c.relname from pg_class as c
     where c.relnamespace = '{{schema}}'::regnamespace and c.relkind = 'r' and c.relowner = (select {{swap}}.our_role())
-      and c.relname !~ '^_' and not exists (select from {{swap}}._tables as t where t.name = c.relname)
+      and c.relname !~ '^_' and c.relname not in (select t.name::name from {{swap}}._tables as t)
   )
   select u.relname, split_part(obj_description(u.oid, 'pg_class'), e'\n\n', 2) from unknown as u
 $leftovers$;

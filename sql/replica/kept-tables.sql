@@ -61,7 +61,7 @@ create or replace function {{swap}}.others_on(p_table oid, p_spec jsonb) returns
   select 'inheritance from ' || i.inhparent::regclass from pg_inherits as i where i.inhrelid = p_table
   union
   select 'settings' from pg_class as c
-  where c.oid = p_table and (c.reloptions is not null or c.relreplident <> 'd' or c.relrowsecurity or exists (
+  where c.oid = p_table and (array_remove(c.reloptions, 'toast_tuple_target=8160') <> '{}' or c.relreplident <> 'd' or c.relrowsecurity or exists (
     select from pg_attribute as a where a.attrelid = p_table and (a.attoptions is not null or coalesce(a.attstattarget, -1) >= 0)))
   union
   -- In a hosted database only we grant.

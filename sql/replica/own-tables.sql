@@ -138,7 +138,7 @@ create or replace function {{swap}}.parts_taken_along(p_table oid) returns table
   union all
   select d.objid from pg_depend as d
   where d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = p_table
-    and d.deptype in ('a', 'i') and exists (select from pg_class as c where c.oid = d.objid and c.relkind = 'S')
+    and d.deptype in ('a', 'i') and (select c.relkind from pg_class as c where c.oid = d.objid) = 'S'
 $parts$;
 
 -- free_part_names(table): renames those of a table that leaves {{schema}}; of one that leaves {{swap}}, those whose names
@@ -150,9 +150,10 @@ declare
 begin
   for one in
     select c.oid, c.relname as name, case c.relkind when 'S' then 'sequence' else 'index' end as kind
-    from {{swap}}.parts_taken_along(p_table) as p join pg_class as c on c.oid = p.part
-    where exists (
-      select from pg_class as o where o.relnamespace = '{{schema}}'::regnamespace and o.relname = c.relname)
+    from {{swap}}.parts_taken_along(p_table) as p
+      -- Postgres would read all of pg_class for a join.
+      cross join lateral (select * from pg_class as c where c.oid = p.part offset 0) as c
+    where (select o.oid from pg_class as o where o.relnamespace = '{{schema}}'::regnamespace and o.relname = c.relname) is not null
   loop
     execute format('alter %s %s rename to %I', one.kind, one.oid::regclass,
       {{swap}}.cut_name(one.name, 29) || {{swap}}.unused_name());

@@ -134,6 +134,10 @@ declare
   one record;
   saved jsonb[] := '{}';
 begin
+  -- The first build of a table takes the place of none.
+  if p_tables = '{}' and p_of is null then
+    return saved;
+  end if;
   for one in
     select d.view, v.saved from {{swap}}.dependent_views(p_tables, p_of, p_columns) as d, {{swap}}.save_view(d.view) as v (saved)
     order by d.depth desc, d.view

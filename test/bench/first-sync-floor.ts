@@ -2,17 +2,18 @@
  * Copies the table of `first-sync` with COPY into typed columns, page by page and without any check, in a process of its
  * own: what a first sync costs at least.
  *
- * Environment: REPLICA (the owner's URL), SOURCE (URL of the pages), FIELDS. Prints the number of records as JSON in its last line.
+ * Environment: REPLICA (the owner's URL), SOURCE (URL of the pages), FIELDS, TABLES. Prints the number of records as JSON in its last line.
  */
 import { once } from "node:events";
 import postgres from "postgres";
 import { planSchema } from "../../core/replica";
-import { largeTable } from "./large-table";
+import { largeTables } from "./large-table";
 
-const { REPLICA, SOURCE, FIELDS } = process.env;
+const { REPLICA, SOURCE, FIELDS, TABLES } = process.env;
 const settings = { linkedRecordsAsText: false, lookupsAsText: false };
-const [spec] = planSchema(new Map(), { tables: [largeTable(Number(FIELDS))] }, settings).rebuild;
-const { columns } = spec!;
+const tables = largeTables(Number(TABLES ?? 1), Number(FIELDS));
+const { rebuild } = planSchema(new Map(), { tables }, settings);
+const [{ columns } = { columns: [] }] = rebuild;
 
 interface Page {
   records: { id: string; createdTime: string; fields: Record<string, unknown> }[];
@@ -31,22 +32,23 @@ function lineOf({ id, createdTime, fields }: Page["records"][number]): string {
 }
 
 const sql = postgres(REPLICA!, { max: 1, onnotice: () => {} });
-await sql.unsafe(`create table public_swap.floor (id text primary key, created_time timestamp not null,
-  ${columns.map(({ name, columnType }) => `${name} ${columnType}`).join(", ")})`);
-const into = await sql
-  .unsafe(`copy public_swap.floor from stdin (format csv, escape '\\', null 'null')`)
-  .writable();
 let seen = 0;
-for (let at: string | undefined = "0"; at !== undefined; ) {
-  const answer = await fetch(`${SOURCE}/${at}`);
-  const { records, offset } = (await answer.json()) as Page;
-  if (!into.write(records.map(lineOf).join(""))) await once(into, "drain");
-  seen += records.length;
-  at = offset?.split("/")[1];
+for (const { tableId } of rebuild) {
+  const table = `public_swap."floor_${tableId}"`;
+  await sql.unsafe(`create table ${table} (id text primary key, created_time timestamp not null,
+    ${columns.map(({ name, columnType }) => `${name} ${columnType}`).join(", ")})`);
+  const into = await sql.unsafe(`copy ${table} from stdin (format csv, escape '\\', null 'null')`).writable();
+  for (let at: string | undefined = "0"; at !== undefined; ) {
+    const answer = await fetch(`${SOURCE}/${at}`);
+    const { records, offset } = (await answer.json()) as Page;
+    if (!into.write(records.map(lineOf).join(""))) await once(into, "drain");
+    seen += records.length;
+    at = offset?.split("/")[1];
+  }
+  into.end();
+  await once(into, "finish");
 }
-into.end();
-await once(into, "finish");
-await sql`drop table public_swap.floor`;
+for (const { tableId } of rebuild) await sql.unsafe(`drop table public_swap."floor_${tableId}"`);
 await sql.end();
 console.log(JSON.stringify({ kind: "COPY", seen, inserted: seen }));
 process.exit(0);

@@ -1,8 +1,8 @@
 /**
  * Syncs the table of `first-sync` once, in a process of its own, so that its memory and CPU are those of a worker.
  *
- * Environment: REPLICA (the owner's URL), SOURCE (URL of the pages), FIELDS, RETYPED (see `large-table.ts`). Prints the
- * report as JSON in its last line.
+ * Environment: REPLICA (the owner's URL), SOURCE (URL of the pages), FIELDS, TABLES, RETYPED (see `large-table.ts`). Prints
+ * the report as JSON in its last line.
  */
 import { claimEpoch, openReplica } from "../../core/replica";
 import type { SourceConnection } from "../../core/source";
@@ -11,10 +11,10 @@ import { readPage } from "../../core/source/airtable/page";
 import { syncBase } from "../../core/sync/engine";
 import { emptyCache } from "../../core/sync/state";
 import { engineInput } from "../support/engine-input";
-import { largeTable } from "./large-table";
+import { largeTables } from "./large-table";
 
-const { REPLICA, SOURCE, FIELDS, RETYPED } = process.env;
-const table = largeTable(Number(FIELDS), RETYPED || undefined);
+const { REPLICA, SOURCE, FIELDS, TABLES, RETYPED } = process.env;
+const tables = largeTables(Number(TABLES ?? 1), Number(FIELDS), RETYPED || undefined);
 const unused = () => Promise.reject(new Error("not part of this bench"));
 
 const connection: SourceConnection = {
@@ -33,7 +33,7 @@ const connection: SourceConnection = {
   },
   whoami: async () => ({ id: "usr1" }),
   listBases: unused,
-  getSchema: async () => ({ tables: [structuredClone(table)] }),
+  getSchema: async () => ({ tables: structuredClone(tables) }),
   isRecordId: (id) => id.startsWith("rec"),
   async listPage(_base, of, { offset }) {
     const answer = await fetch(`${SOURCE}/${offset?.split("/")[1] ?? 0}`);

@@ -4,7 +4,7 @@
  *
  * The worker, the source and the server are separate processes. There is no rate limit, so memory is that of a worker
  * that is always busy. Run: `bun run bench first-sync`, with FIRST_RECORDS (500000), FIRST_FIELDS (100) and
- * FIRST_READERS (4).
+ * FIRST_READERS (4). FIRST_TABLES (1) measures the first sync only, of that many tables with FIRST_RECORDS each.
  */
 import postgres from "postgres";
 import { databaseUrl, dropDatabase, installReplica, provisionDatabase } from "../../core/replica";
@@ -17,6 +17,7 @@ import { ratio, table } from "./print";
 const RECORDS = Number(process.env.FIRST_RECORDS ?? 500_000);
 const FIELDS = Number(process.env.FIRST_FIELDS ?? 100);
 const READERS = Number(process.env.FIRST_READERS ?? 4);
+const TABLES = Number(process.env.FIRST_TABLES ?? 1);
 const MEMORY_LIMIT_MB = 300;
 const BLOCKED_LIMIT_MS = 250;
 const SAMPLE_MS = 50;
@@ -61,10 +62,12 @@ export async function run(): Promise<boolean> {
     REPLICA: url,
     SOURCE: `http://127.0.0.1:${new TextDecoder().decode(value).trim()}`,
     FIELDS: `${FIELDS}`,
+    TABLES: `${TABLES}`,
   };
 
   const floor = await synced(env, serverPid, "first-sync-floor.ts");
   const first = await synced(env, serverPid);
+  if (TABLES > 1) return printTables(floor, first);
   await owner`create index on public.large (field_0)`;
   await owner`create index on public.large (field_1)`;
   await owner`create index on public.large (field_3)`;
@@ -106,6 +109,18 @@ export async function run(): Promise<boolean> {
   if (exchangedAt === 0) errors.push("the column was not exchanged");
   const isWhole = [first, rebuilt].every(({ report }) => !report.error && report.seen === RECORDS);
   return isWhole && memory.isWithin && blocked.isWithin && errors.length === 0;
+}
+
+function printTables(floor: Synced, first: Synced): boolean {
+  const row = (name: string, { report, workerCpu, serverCpu }: Synced) => [
+    name,
+    report.error ?? `${report.seen} records`,
+    `${((1000 * workerCpu) / TABLES).toFixed(1)} ms`,
+    `${((1000 * serverCpu) / TABLES).toFixed(1)} ms`,
+  ];
+  console.log(`\n${TABLES} tables of ${RECORDS} records with ${FIELDS} fields, CPU a table:`);
+  table(["", "result", "worker", "server"], [row("COPY", floor), row("first sync", first)]);
+  return !first.report.error && first.report.seen === TABLES * RECORDS;
 }
 
 /** Runs the worker's process, and samples its memory. */

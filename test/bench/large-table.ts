@@ -42,6 +42,17 @@ export function largeTable(fields: number, retyped?: string): SourceTable {
   };
 }
 
+/** As many equal tables, each with names and ids of its own. */
+export function largeTables(count: number, fields: number, retyped?: string): SourceTable[] {
+  const table = largeTable(fields, retyped);
+  if (count === 1) return [table];
+  return Array.from({ length: count }, (_, nth) => ({
+    ...table,
+    id: `tblLarge${nth}`,
+    name: `Large ${nth}`,
+  }));
+}
+
 /** Returns a function that makes the bytes of page `page` of a table with `records` records. */
 export function pagesOf(records: number, fields: number): (page: number) => Buffer<ArrayBuffer> {
   const mark = (index: number) => `#${String(index).padStart(DIGITS - 1, "0")}`;

@@ -253,6 +253,16 @@ test("a table that the source no longer has is kept for the objects on it, and c
   expect(await sql`select from pg_class where relname ~ '^_kept_[0-9]+$'`).toEqual([]);
 });
 
+test("a table of very many fields, whose storage we set, is dropped as any other", async () => {
+  const texts = Array.from({ length: 500 }, (_, index) => [`Text ${index}`, "text"] as const);
+  const { sql, drop } = await ownDatabase(Object.fromEntries(texts));
+  expect(await sql`select reloptions from pg_class where oid = 'airtable.orders'::regclass`).toEqual([
+    { reloptions: ["toast_tuple_target=8160"] },
+  ]);
+  await drop();
+  expect(await sql`select from pg_class where relname ~ '^_kept_[0-9]+$'`).toEqual([]);
+});
+
 test("if a type or a domain has a table's name, the table gets another name", async () => {
   const { customer, test: made, become, live, sql } = await ownDatabase({ Price: "number" });
   await customer.unsafe(`create type airtable.purchases as enum ('a'); create domain airtable.sales as text`);
