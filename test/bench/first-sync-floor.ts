@@ -32,9 +32,10 @@ function lineOf({ id, createdTime, fields }: Page["records"][number]): string {
 }
 
 const sql = postgres(REPLICA!, { max: 1, onnotice: () => {} });
+await sql`create schema floor`;
 let seen = 0;
 for (const { tableId } of rebuild) {
-  const table = `public_swap."floor_${tableId}"`;
+  const table = `floor."${tableId}"`;
   await sql.unsafe(`create table ${table} (id text primary key, created_time timestamp not null,
     ${columns.map(({ name, columnType }) => `${name} ${columnType}`).join(", ")})`);
   const into = await sql.unsafe(`copy ${table} from stdin (format csv, escape '\\', null 'null')`).writable();
@@ -48,7 +49,6 @@ for (const { tableId } of rebuild) {
   into.end();
   await once(into, "finish");
 }
-for (const { tableId } of rebuild) await sql.unsafe(`drop table public_swap."floor_${tableId}"`);
 await sql.end();
 console.log(JSON.stringify({ kind: "COPY", seen, inserted: seen }));
 process.exit(0);
