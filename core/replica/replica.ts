@@ -247,28 +247,36 @@ export async function loadCatalog(replica: Replica): Promise<Catalog> {
   return (await readCatalog(replica)).catalog;
 }
 
-/** Returns the live tables, by the source's table id, and the catalog's state. */
-export function readCatalog({ schema, sql, swap }: Replica): Promise<KnownCatalog> {
+/**
+ * Returns the live tables, by the source's table id, and the catalog's state.
+ *
+ * @param known an earlier one of the same lease: of many tables that go live one after the other, only the specs of new
+ *   shapes are read again
+ */
+export function readCatalog({ schema, sql, swap }: Replica, known?: Catalog): Promise<KnownCatalog> {
+  const specs = new Map(Array.from(known?.values() ?? [], ({ shape, spec }) => [shape, spec]));
   return onReplica(async () => {
     const rows = await sql<
       {
         id: string;
         shape: number;
-        spec: TableSpec;
+        spec: TableSpec | null;
         readAs: ReadAs | null;
         other: string | null;
         us: string;
         state: string;
       }[]
     >`
-      select t.table_id as id, t.shape, t.spec, t.read_as as "readAs",
+      select t.table_id as id, t.shape, t.read_as as "readAs",
+        case when t.shape <> all (${[...specs.keys()]}::integer[]) then t.spec end as spec,
         case when r.rolname <> current_user then r.rolname end as other, current_user::text as us,
         (select ${sql.unsafe(swap)}.catalog_state())::text as state
       from ${sql.unsafe(swap)}._tables as t
         left join pg_class as c on c.relnamespace = to_regnamespace(${schema}) and c.relname = t.name
         left join pg_roles as r on r.oid = c.relowner`;
     const catalog: Catalog = new Map(
-      rows.map(({ id, shape, spec, readAs, other, us }) => {
+      rows.map(({ id, shape, spec: read, readAs, other, us }) => {
+        const spec = read ?? specs.get(shape)!;
         const remedy = `Basetide needs this name: give it to the role ${us}, or rename or drop it`;
         const taken = other && `${schema}.${spec.name} belongs to the role ${other}, and ${remedy}`;
         return [id, { shape, spec, readAs: readAs ?? undefined, ...(taken && { taken }) }];

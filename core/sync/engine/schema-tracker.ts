@@ -552,7 +552,7 @@ export class SchemaTracker {
     const number = ++this.#readsBegun;
     if (known) this.#catalog = known;
     else {
-      const read = await readCatalog(replica);
+      const read = await readCatalog(replica, cache.catalog?.catalog);
       // Another role may have changed their rows.
       if (cache.catalog) forgetRows(cache, returned(cache.catalog.catalog, read.catalog));
       for (const [id, { spec, taken }] of read.catalog) {
