@@ -5,7 +5,7 @@
  *
  * The source answers over a network (`network.ts`), sends notifications at once, and does not report computed cells.
  * Users edit a base about every two seconds. Bases are first filled without a rate limit. Run: `bun run bench live`,
- * about six minutes. `--clients` runs another measurement: live-clients.ts.
+ * about six minutes. `--clients` and `--floor` run other measurements: live-clients.ts, live-floor.ts.
  */
 import type postgres from "postgres";
 import { startWorker } from "../../apps/worker/start";
@@ -20,6 +20,7 @@ import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-pro
 import { startTestServer } from "../support/server";
 import { unlimitedLimiter } from "../support/unlimited-limiter";
 import { runWithClients } from "./live-clients";
+import { runWithFloor } from "./live-floor";
 import { networkOption, WORK_MS } from "./network";
 import { table as printTable, ratio } from "./print";
 
@@ -55,6 +56,7 @@ type Times = Record<Kind, number[]>;
 
 export async function run(): Promise<boolean> {
   if (process.argv.includes("--clients")) return runWithClients();
+  if (process.argv.includes("--floor")) return runWithFloor();
   await using releases = new AsyncDisposableStack();
   const server = await startTestServer();
   releases.defer(() => server.stop());
