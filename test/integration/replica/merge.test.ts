@@ -54,6 +54,13 @@ const rowsOf = (made: TestReplica) => dumpTable(made.replica.sql, "orders");
 const oidOf = async (sql: postgres.Sql, name: string) =>
   (await sql`select ${name}::regclass::oid::int as oid`)[0]!.oid as number;
 
+test("a build that an earlier attempt has left over is replaced, whatever its columns", async () => {
+  await using made = await testReplica();
+  await built(made, { Price: "number", Old: "text" }, [{ id: "rec1", price: 1, old: "a" }]);
+  await swapped(made, { Price: "text" }, [{ id: "rec2", price: "two" }]);
+  expect(await dumpTable(made.replica.sql, "orders")).toMatchObject([{ id: "rec2", price: "two" }]);
+});
+
 test("a table that was changed in SQL is made equal to the source; what prevents that is said, with the remedy", async () => {
   await using made = await testReplica();
   const { sql } = made.replica;
