@@ -19,6 +19,11 @@ const LOADED_BY_BUN = { viteModuleRunner: false, nodeLoader: false };
  */
 const MOST_WORKERS = 5;
 const LEAST_WORKERS = 3;
+/**
+ * Tests of a file that run at the same time if it marks them as concurrent: these mostly wait. A file lowers it for itself, with
+ * `vi.setConfig`, but cannot raise it: Vitest takes it from the first file of a worker.
+ */
+const MOST_CONCURRENT = 30;
 const slowness = await measureSlowness();
 
 export default defineConfig({
@@ -43,6 +48,7 @@ export default defineConfig({
     // The default pool communicates with its child processes in a way that Bun does not support.
     pool: "threads",
     maxWorkers: Math.max(LEAST_WORKERS, Math.min(MOST_WORKERS, Math.round(MOST_WORKERS / slowness))),
+    maxConcurrency: MOST_CONCURRENT,
     sequence: { sequencer: DealtEvenly },
     testTimeout: 30_000 * slowness,
     hookTimeout: 60_000 * slowness,

@@ -2,7 +2,7 @@
  * A sync engine for tests: a source in memory, a real replica, no rate limit. Ends with the test, or when it is
  * disposed of.
  */
-import { onTestFinished } from "vitest";
+import { onTestFinished, type TestContext } from "vitest";
 import type { Base, Progress } from "../../core/control/bases";
 import { claimEpoch, type ShapeChange } from "../../core/replica";
 import { type SyncInput, syncBase } from "../../core/sync/engine";
@@ -44,18 +44,24 @@ export interface Engine extends AsyncDisposable {
  * @param options.emptySpellMs how long the source must keep answering that there is nothing
  * @param options.source an existing source; a new one unless given
  * @param options.over changes the URL by which the service reaches the replica
+ * @param options.onFinished the `onTestFinished` of a test's context, which a concurrent test must give
  */
 export async function testEngine(
-  options: { emptySpellMs?: number; source?: FakeSource; over?: (url: string) => string } = {},
+  options: {
+    emptySpellMs?: number;
+    source?: FakeSource;
+    over?: (url: string) => string;
+    onFinished?: TestContext["onTestFinished"];
+  } = {},
 ): Promise<Engine> {
-  const { emptySpellMs = 300, source = new FakeSource(), over } = options;
+  const { emptySpellMs = 300, source = new FakeSource(), over, onFinished = onTestFinished } = options;
   const replica = await testReplica(undefined, over);
   let isGone = false;
   const dispose = async () => {
     if (!isGone) await replica[Symbol.asyncDispose]();
     isGone = true;
   };
-  onTestFinished(dispose);
+  onFinished(dispose);
   let { epoch } = replica;
   const made: Engine = {
     source,

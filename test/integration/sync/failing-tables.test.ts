@@ -1,6 +1,6 @@
 /** The unit of failure is the table: the others are synced, and it is tried again by itself. */
 import postgres from "postgres";
-import { expect, test, vi } from "vitest";
+import { expect, type TestContext, test, vi } from "vitest";
 import { BasetideError } from "../../../core/errors";
 import { recordDamage } from "../../../core/replica";
 import { syncBase } from "../../../core/sync/engine";
@@ -9,13 +9,14 @@ import { type Engine, testEngine } from "../../support/engine";
 import { until } from "../../support/poll";
 import { sourceRecord, sourceTable } from "../../support/source-records";
 
+// The tests mostly wait, each with its own engine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const note = (id: string, text: string) => sourceRecord(id, { fld0: text, fld1: `${text}!` });
 
 /** A base with the tables A, which fails, and Z, each with three records. */
-async function twoTables() {
-  const engine = await testEngine();
+async function twoTables({ onTestFinished }: TestContext) {
+  const engine = await testEngine({ onFinished: onTestFinished });
   const [a, z] = ["A", "Z"].map((name) =>
     engine.source.add(
       sourceTable(`tbl${name}`, name, { Name: "text", Note: "text" }),
@@ -32,10 +33,10 @@ const refused = (code: ConstructorParameters<typeof BasetideError>[0]) => (call:
   if (call.startsWith("list tblA")) throw new BasetideError(code, "Airtable said no.");
 };
 
-test.for(["source_forbidden", "source_rejected", "source_unavailable", "source_timeout"] as const)(
+test.concurrent.for(["source_forbidden", "source_rejected", "source_unavailable", "source_timeout"] as const)(
   "a table that answers %s is listed by name, the others are synced, and it recovers by itself",
-  async (code) => {
-    const { engine, a, z } = await twoTables();
+  async (code, context) => {
+    const { engine, a, z } = await twoTables(context);
     await engine.sync();
     engine.source.before = refused(code);
     a.records.set("recA1", note("recA1", "changed"));
@@ -61,8 +62,8 @@ test.for(["source_forbidden", "source_rejected", "source_unavailable", "source_t
   },
 );
 
-test("a first sync completes without a table that cannot be read, and builds it later", async () => {
-  const { engine } = await twoTables();
+test.concurrent("a first sync completes without a table that cannot be read, and builds it later", async (context) => {
+  const { engine } = await twoTables(context);
   engine.source.before = refused("source_forbidden");
   const report = await engine.sync();
   expect(report).toMatchObject({
@@ -79,8 +80,8 @@ test("a first sync completes without a table that cannot be read, and builds it 
   expect(await names(engine, "a")).toEqual(["A1", "A2", "A3"]);
 });
 
-test("a table that never answers does not keep a sync from ending, and a slow one is waited for", async () => {
-  const { engine, z } = await twoTables();
+test.concurrent("a table that never answers does not keep a sync from ending, and a slow one is waited for", async (context) => {
+  const { engine, z } = await twoTables(context);
   await engine.sync();
   const hung = Promise.withResolvers<void>();
   engine.source.before = (call) => (call.startsWith("list tblA") ? hung.promise : undefined);
@@ -94,8 +95,8 @@ test("a table that never answers does not keep a sync from ending, and a slow on
   });
 });
 
-test("a write that does not end keeps no sync from ending, is given up, and its trigger is named", async () => {
-  const { engine, a, z } = await twoTables();
+test.concurrent("a write that does not end keeps no sync from ending, is given up, and its trigger is named", async (context) => {
+  const { engine, a, z } = await twoTables(context);
   await engine.sync();
   const admin = superuserUrl(engine.replica.ownerUrl);
   await asAdmin(
@@ -126,8 +127,8 @@ test("a write that does not end keeps no sync from ending, is given up, and its 
   expect(await names(engine, "a")).toContain("changed");
 });
 
-test("a table whose trigger ends our session fails by itself, and is written once the trigger is gone", async () => {
-  const { engine, a, z } = await twoTables();
+test.concurrent("a table whose trigger ends our session fails by itself, and is written once the trigger is gone", async (context) => {
+  const { engine, a, z } = await twoTables(context);
   await engine.sync();
   await administer(
     engine,
@@ -158,8 +159,8 @@ test("a table whose trigger ends our session fails by itself, and is written onc
 const administer = (engine: Engine, text: string) =>
   asAdmin((sql) => sql.unsafe(text).simple(), superuserUrl(engine.replica.ownerUrl));
 
-test("a table that an administrator gives to another role fails by itself, and is compared when it is ours again", async () => {
-  const { engine, z } = await twoTables();
+test.concurrent("a table that an administrator gives to another role fails by itself, and is compared when it is ours again", async (context) => {
+  const { engine, z } = await twoTables(context);
   const { sql } = engine.replica.replica;
   await engine.sync();
   await administer(engine, "alter table public.a owner to pg_monitor");
@@ -199,8 +200,8 @@ test("a table that an administrator gives to another role fails by itself, and i
   expect(kept).toBeDefined();
 });
 
-test("a lock of a customer's keeps no other table from being judged, and none of a failing table's log", async () => {
-  const { engine, a, z } = await twoTables();
+test.concurrent("a lock of a customer's keeps no other table from being judged, and none of a failing table's log", async (context) => {
+  const { engine, a, z } = await twoTables(context);
   await engine.sync();
   const holder = postgres(superuserUrl(engine.replica.ownerUrl), { max: 1, onnotice: () => {} });
   await holder`begin; lock table public.a in access exclusive mode`.simple();
@@ -220,10 +221,10 @@ test("a lock of a customer's keeps no other table from being judged, and none of
   expect(await names(engine, "a")).toEqual(["A2", "A3"]);
 });
 
-test.for(["source_forbidden", "source_unavailable", "source_bad_answer"] as const)(
+test.concurrent.for(["source_forbidden", "source_unavailable", "source_bad_answer"] as const)(
   "a worker that has just started syncs the rows of known tables while the schema answers %s",
-  async (code) => {
-    const { engine, a, z } = await twoTables();
+  async (code, context) => {
+    const { engine, a, z } = await twoTables(context);
     await engine.sync();
     const sync = () => {
       const input = engine.input();
@@ -252,8 +253,8 @@ test.for(["source_forbidden", "source_unavailable", "source_bad_answer"] as cons
   },
 );
 
-test("a first sync that another worker has begun syncs the tables that are there, and goes on with the schema", async () => {
-  const { engine, z } = await twoTables();
+test.concurrent("a first sync that another worker has begun syncs the tables that are there, and goes on with the schema", async (context) => {
+  const { engine, z } = await twoTables(context);
   engine.source.before = refused("source_unavailable");
   await engine.sync();
   await engine.restart();
@@ -275,8 +276,8 @@ test("a first sync that another worker has begun syncs the tables that are there
   expect(await names(engine, "a")).toEqual(["A1", "A2", "A3"]);
 });
 
-test("a sync that no other follows soon reads a table that answers again", async () => {
-  const { engine, a, z } = await twoTables();
+test.concurrent("a sync that no other follows soon reads a table that answers again", async (context) => {
+  const { engine, a, z } = await twoTables(context);
   await engine.sync();
   engine.source.before = refused("source_unavailable");
   await engine.sync();
@@ -300,8 +301,8 @@ test("a sync that no other follows soon reads a table that answers again", async
   hung.resolve();
 });
 
-test("if no table can be read, the sync fails", async () => {
-  const { engine } = await twoTables();
+test.concurrent("if no table can be read, the sync fails", async (context) => {
+  const { engine } = await twoTables(context);
   await engine.sync();
   engine.source.before = (call) => {
     if (call.startsWith("list")) throw new BasetideError("source_forbidden");
@@ -311,31 +312,33 @@ test("if no table can be read, the sync fails", async () => {
   expect(await engine.sync()).toMatchObject({ completedAt: expect.any(Date) });
 });
 
-test.for(["source_key_refused", "source_forbidden", "source_unavailable", "source_bad_answer"] as const)(
-  "rows of known tables are synced while the schema answers %s",
-  async (code) => {
-    const { engine, z } = await twoTables();
-    await engine.sync();
-    const told: unknown[] = [];
-    const sync = () => engine.sync({ onSchemaError: (error) => told.push(error?.code ?? null) });
-    engine.source.before = (call) => {
-      if (call === "schema") throw new BasetideError(code);
-    };
-    z.records.set("recZ1", note("recZ1", "new"));
-    expect(await sync()).toMatchObject({ completedAt: expect.any(Date) });
-    expect(await names(engine, "z")).toContain("new");
-    expect(engine.cache.schemaError).toMatchObject({ code, since: expect.any(String) });
-    engine.source.before = () => {};
-    await until(async () => (await sync()) && engine.cache.schemaError === null, {
-      what: "the schema is read",
-      timeoutMs: 20_000,
-    });
-    expect([told[0], told.at(-1)]).toEqual([code, null]);
-  },
-);
+test.concurrent.for([
+  "source_key_refused",
+  "source_forbidden",
+  "source_unavailable",
+  "source_bad_answer",
+] as const)("rows of known tables are synced while the schema answers %s", async (code, context) => {
+  const { engine, z } = await twoTables(context);
+  await engine.sync();
+  const told: unknown[] = [];
+  const sync = () => engine.sync({ onSchemaError: (error) => told.push(error?.code ?? null) });
+  engine.source.before = (call) => {
+    if (call === "schema") throw new BasetideError(code);
+  };
+  z.records.set("recZ1", note("recZ1", "new"));
+  expect(await sync()).toMatchObject({ completedAt: expect.any(Date) });
+  expect(await names(engine, "z")).toContain("new");
+  expect(engine.cache.schemaError).toMatchObject({ code, since: expect.any(String) });
+  engine.source.before = () => {};
+  await until(async () => (await sync()) && engine.cache.schemaError === null, {
+    what: "the schema is read",
+    timeoutMs: 20_000,
+  });
+  expect([told[0], told.at(-1)]).toEqual([code, null]);
+});
 
-test("I2: a table and a field that a schema leaves out stay as long as their records answer", async () => {
-  const { engine, a } = await twoTables();
+test.concurrent("I2: a table and a field that a schema leaves out stay as long as their records answer", async (context) => {
+  const { engine, a } = await twoTables(context);
   await engine.sync();
   const { fields } = a.table;
   const [name, other] = fields;
