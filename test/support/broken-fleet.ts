@@ -20,7 +20,8 @@ export async function startBrokenFleet(): Promise<BrokenFleet> {
   const fleet = starting.use(
     await startLiveFleet({
       source: { ...sandbox, url: source.url } as SandboxHandle,
-      env: { SCHEMA_POLL_SECONDS: "1" },
+      // What is not answered hangs for longer than anything waits for it.
+      env: { SCHEMA_POLL_SECONDS: "1", UPSTREAM_TIMEOUT_MS: "10000" },
     }),
   );
   const running = starting.move();

@@ -11,6 +11,7 @@ import { createAgent } from "../../../core/control/agents";
 import { pause } from "../../../core/control/bases";
 import type { ColumnSpec, TableSpec } from "../../../core/replica";
 import { agentClient } from "../../support/agent-client";
+import { liftLimiter } from "../../support/consistency";
 import { dataFolder, noDataReason } from "../../support/data";
 import { startFleet } from "../../support/fleet";
 
@@ -83,7 +84,9 @@ test("a hundred questions about real bases have the right answers, at no call to
   skip,
 }) => {
   if (!dataFolder) return skip(noDataReason);
-  await using fleet = await startFleet({ sandbox: { settings: { rateLimitOff: true } } });
+  await using fleet = await startFleet({ sandbox: { settings: { rateLimitOff: true } }, workers: 0 });
+  await liftLimiter(fleet);
+  await fleet.addWorker();
   const running = await startConsole(fleet.ctx, { port: 0 });
   try {
     const asked: (Question & { base: string })[] = [];

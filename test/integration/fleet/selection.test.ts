@@ -54,7 +54,7 @@ function collector() {
   return { bodies, url: `http://127.0.0.1:${server.port}`, [Symbol.dispose]: () => void server.stop(true) };
 }
 
-test("what is omitted or hashed is in nothing that is stored, shown, sent, logged or traced", {
+test.concurrent("what is omitted or hashed is in nothing that is stored, shown, sent, logged or traced", {
   timeout: 180_000,
 }, async () => {
   using traces = collector();
@@ -194,7 +194,7 @@ async function slowBase(fleet: Fleet) {
 const RECORDS = 450;
 const STOPPED_MS = 5_000;
 
-test("over a slow network, with a worker that stops, nothing that is omitted or hashed comes back, and no table is missing", {
+test.concurrent("over a slow network, with a worker that stops, nothing that is omitted or hashed comes back, and no table is missing", {
   timeout: 240_000,
 }, async () => {
   await using fleet = await startFleet({

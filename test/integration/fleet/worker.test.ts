@@ -7,7 +7,7 @@ import { startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 import { startWorkerProcess } from "../../support/worker-process";
 
-test("a worker that stops releases its base at once, and does not lose its current page", {
+test.concurrent("a worker that stops releases its base at once, and does not lose its current page", {
   timeout: 60_000,
 }, async () => {
   await using fleet = await startFleet();
@@ -21,7 +21,7 @@ test("a worker that stops releases its base at once, and does not lose its curre
   expect(next.worker.busy).toBe(1);
 });
 
-test("I7: a base whose worker is killed is synced by another one within 30 s", {
+test.concurrent("I7: a base whose worker is killed is synced by another one within 30 s", {
   timeout: 90_000,
 }, async () => {
   await using fleet = await startFleet({ workers: 0 });
@@ -35,7 +35,7 @@ test("I7: a base whose worker is killed is synced by another one within 30 s", {
   expect(performance.now() - killed).toBeLessThan(30_000);
 });
 
-test("a lease that does not end when its base must move to another worker is ended", {
+test.concurrent("a lease that does not end when its base must move to another worker is ended", {
   timeout: 90_000,
 }, async () => {
   await using fleet = await startFleet({ workers: 0 });
@@ -59,7 +59,9 @@ test("a lease that does not end when its base must move to another worker is end
   isDeaf = false;
 });
 
-test("a paused base is left alone, and continues when it is resumed", { timeout: 60_000 }, async () => {
+test.concurrent("a paused base is left alone, and continues when it is resumed", {
+  timeout: 60_000,
+}, async () => {
   await using fleet = await startFleet();
   const { ctx } = fleet;
   const connected = await fleet.connect(fleet.sandbox.control.generate({ records: 50, tables: 1 }));

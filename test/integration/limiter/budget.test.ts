@@ -23,7 +23,7 @@ import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 
-vi.setConfig({ maxConcurrency: 3, testTimeout: 90_000 });
+vi.setConfig({ testTimeout: 90_000 });
 
 const never = new AbortController().signal;
 const thisMonth = `${new Date().toISOString().slice(0, 7)}-01`;

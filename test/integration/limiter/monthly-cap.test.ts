@@ -14,7 +14,7 @@ vi.setConfig({ testTimeout: 60_000 });
 /** Requests that may have been in transit when the first one was refused. */
 const ON_THE_WAY = 5;
 
-test.for([false, true])(
+test.concurrent.for([false, true])(
   "a spent monthly cap stops the base (rapid: %s), reports until when, and affects no other base",
   async (rapid) => {
     await using fleet = await startFleet({

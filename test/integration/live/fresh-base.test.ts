@@ -31,7 +31,7 @@ async function hasName(fleet: Fleet, base: Base, name: string): Promise<boolean>
   return (await owner`select from tasks where name = ${name}`).length === 1;
 }
 
-test("a base that nobody edits is hardly asked for, though no notification has arrived; its first edit is, for all bases", {
+test.concurrent("a base that nobody edits is hardly asked for, though no notification has arrived; its first edit is, for all bases", {
   timeout: 180_000,
 }, async () => {
   await using fleet = await startLiveFleet({ sandbox: { settings: { rateLimitOff: true } } });
@@ -61,7 +61,7 @@ test("a base that nobody edits is hardly asked for, though no notification has a
   expect(reads.length).toBeLessThanOrEqual(2);
 });
 
-test("without an address, a base that nobody edits is only polled, and its first edit is found by a poll", {
+test.concurrent("without an address, a base that nobody edits is only polled, and its first edit is found by a poll", {
   timeout: 180_000,
 }, async () => {
   await using fleet = await startLiveFleet({
@@ -79,7 +79,7 @@ test("without an address, a base that nobody edits is only polled, and its first
   await until(() => hasName(fleet, base, "edited"), { what: "the first edit is in SQL", timeoutMs: 30_000 });
 });
 
-test("a field that is renamed after a first sync has read the schema, and before the feed begins, has its new name in SQL", {
+test.concurrent("a field that is renamed after a first sync has read the schema, and before the feed begins, has its new name in SQL", {
   timeout: 120_000,
 }, async () => {
   await using fleet = await startLiveFleet({ sandbox: { settings: { rateLimitOff: true } } });

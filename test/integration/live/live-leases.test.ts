@@ -7,6 +7,7 @@ import postgres from "postgres";
 import { expect, inject, test } from "vitest";
 import { type Base, getBase, listRuns } from "../../../core/control/bases";
 import { loadFeed } from "../../../core/control/feeds";
+import { TURN_MS } from "../../../core/sync/pacing";
 import { controlDatabase } from "../../support/database";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import type { WireTable } from "../../support/expected-cells";
@@ -176,8 +177,8 @@ test.concurrent("I7: if a worker is killed between a payload and its cursor, not
   expect((await getBase(fleet.ctx.db, base.id)).live!.missed).toBe(0);
 });
 
-/** Longer than a lease that is not idle. */
-const REST_MS = 75_000;
+/** A lease is renewed meanwhile. */
+const REST_MS = TURN_MS + 5000;
 /** A base that comes to rest closes its connection: one that logs in again is not at rest yet. */
 const SETTLED_MS = 15_000;
 

@@ -8,6 +8,7 @@ import { runDoctor } from "../../support/doctor";
 import { type FailoverScene, failoverScene } from "../../support/failover-scene";
 import { until } from "../../support/poll";
 
+// The tests mostly wait, each with its own service.
 vi.setConfig({ testTimeout: 600_000 });
 
 const DEADLINE = { timeoutMs: 120_000, retryErrors: true };
@@ -31,7 +32,7 @@ async function goesOn(scene: FailoverScene, name: string): Promise<void> {
   });
 }
 
-test("a control plane that becomes read-only and then fails over: red, no longer ready, and back by itself", async () => {
+test.concurrent("a control plane that becomes read-only and then fails over: red, no longer ready, and back by itself", async () => {
   await using scene = await failoverScene({ which: "control", isSynchronous: false });
   const { pair } = scene;
   expect(await scene.readiness()).toEqual(UP);
@@ -71,7 +72,7 @@ test("a control plane that becomes read-only and then fails over: red, no longer
   await goesOn(scene, "after the failover");
 });
 
-test("replicas whose server fails over are written again, and what an asynchronous standby lost is repaired", async () => {
+test.concurrent("replicas whose server fails over are written again, and what an asynchronous standby lost is repaired", async () => {
   await using scene = await failoverScene({ which: "replica", isSynchronous: false });
   const { pair } = scene;
   const move = await pair.switchOver();
@@ -81,7 +82,7 @@ test("replicas whose server fails over are written again, and what an asynchrono
   await goesOn(scene, "after the switchover");
 });
 
-test("commits that an asynchronous standby of the replicas' server lost are detected and repaired", async () => {
+test.concurrent("commits that an asynchronous standby of the replicas' server lost are detected and repaired", async () => {
   await using scene = await failoverScene({ which: "replica", isSynchronous: false });
   const { pair } = scene;
   await pair.standby!.caughtUp();
@@ -101,7 +102,7 @@ test("commits that an asynchronous standby of the replicas' server lost are dete
   await goesOn(scene, "after the failover");
 });
 
-test("after an asynchronous standby lost rows of the control plane, syncing continues and `doctor --fix` repairs the rest", async () => {
+test.concurrent("after an asynchronous standby lost rows of the control plane, syncing continues and `doctor --fix` repairs the rest", async () => {
   await using scene = await failoverScene({ which: "control", isSynchronous: false });
   const { pair, fleet, base } = scene;
   const { ctx } = fleet;

@@ -1,11 +1,12 @@
 /** The main task, end to end: a sandbox as the source, a worker, Postgres; every cell is compared. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { liftLimiter } from "../../support/consistency";
 import { dataFolder, noDataReason } from "../../support/data";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { startFleet } from "../../support/fleet";
 
-/** A sandbox without rate limit: this tests what arrives, not when. */
+/** Without a rate limit: this tests what arrives, not when. */
 const QUICK = { settings: { rateLimitOff: true } };
 
 const bases = ["cmip7-data-request", "unlocking-the-airwaves", "unlocking-the-airwaves/earlier-2021-05-04"];
@@ -15,7 +16,9 @@ test.for(bases)(
   { timeout: 60_000 },
   async (folder, { skip }) => {
     if (!dataFolder) return skip(noDataReason);
-    await using fleet = await startFleet({ sandbox: QUICK });
+    await using fleet = await startFleet({ sandbox: QUICK, workers: 0 });
+    await liftLimiter(fleet);
+    await fleet.addWorker();
     const base = await fleet.connect(fleet.sandbox.control.load({ folder: join(dataFolder, folder) }), {
       turbo: true,
     });

@@ -5,7 +5,7 @@ import { type Base, getBase, listRuns, requestResync, updateSettings } from "../
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 
-vi.setConfig({ testTimeout: 90_000, maxConcurrency: 3 });
+vi.setConfig({ testTimeout: 90_000 });
 
 /** Pages of the one table: a sweep at 3 requests a second takes 20 s. */
 const PAGES = 60;

@@ -7,7 +7,8 @@ import { type Attack, Tally } from "../attack";
 import type { Connected } from "../service";
 
 const NETWORKS = 60;
-const NEW_KEYS = 3;
+/** One of each base. */
+const NEW_KEYS = 2;
 /** Until the queue is full. */
 const FILLED_MS = 1000;
 /** A client is told to try again after five seconds. */

@@ -2,8 +2,8 @@
 import { type Attack, paced, Tally } from "../attack";
 
 const NETWORKS = 60;
-/** Below the limit of a network in a minute. */
-const PER_NETWORK = 5;
+/** Below the limit of a network in a minute, and as many as arrive until the owner has signed in. */
+const PER_NETWORK = 3;
 /** Ten times as many as are checked. */
 const PER_SECOND = 40;
 const FILLED_MS = 3000;
