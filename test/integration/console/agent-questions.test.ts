@@ -93,7 +93,8 @@ test("a hundred questions about real bases have the right answers, at no call to
     const bases: string[] = [];
     for (const folder of BASES) {
       const path = join(dataFolder, folder);
-      const connected = await fleet.connect(fleet.sandbox.control.load({ folder: path, computed: "frozen" }));
+      const sourceId = fleet.sandbox.control.load({ folder: path, computed: "frozen" });
+      const connected = await fleet.connect(sourceId, { turbo: true });
       const base = await fleet.synced(connected.id, 120_000);
       await pause(fleet.ctx, base);
       bases.push(base.id);
