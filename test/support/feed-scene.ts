@@ -25,7 +25,7 @@ export function feedScene() {
 }
 
 /** Creates a base with an opened feed, and a reader for it. */
-async function openedBase(stack: FeedStack) {
+export async function openedBase(stack: FeedStack) {
   const live = await stack.connect();
   const worker = live.worker();
   const feed = await worker.open();

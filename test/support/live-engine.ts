@@ -1,5 +1,5 @@
 /** Live mode for tests: a sync engine over a fake source, with a feed in memory. */
-import { onTestFinished } from "vitest";
+import { onTestFinished, type TestContext } from "vitest";
 import { isBasetideError } from "../../core/errors";
 import type { RunReport } from "../../core/sync/host";
 import { trimOldRecentWrites } from "../../core/sync/lease/trim-recent-writes";
@@ -37,10 +37,19 @@ export interface Running {
   ended: Promise<unknown>;
 }
 
-/** @param options.absentMs when records that the feed named and that were not found are read again */
+/**
+ * @param options.absentMs when records that the feed named and that were not found are read again
+ * @param options.onFinished the `onTestFinished` of a test's context, which a concurrent test must give
+ */
 export async function liveEngine(
-  options: { emptySpellMs?: number; source?: FakeSource; absentMs?: number[] } = {},
+  options: {
+    emptySpellMs?: number;
+    source?: FakeSource;
+    absentMs?: number[];
+    onFinished?: TestContext["onTestFinished"];
+  } = {},
 ): Promise<LiveEngine> {
+  const { onFinished = onTestFinished } = options;
   const engine = await testEngine(options);
   const webhook = new FakeWebhook();
   const runs: RunReport[] = [];
@@ -90,7 +99,7 @@ export async function liveEngine(
         await ended;
       },
     };
-    onTestFinished(() => running.stop());
+    onFinished(() => running.stop());
     return running;
   };
   return Object.assign(engine, {

@@ -5,7 +5,7 @@ import { slowness } from "./machine-speed";
 const TIMEOUT_MS = 20_000;
 /** The pause between two checks, in ms, and its share of the time waited so far: most checks query a database. */
 const SHORTEST_PAUSE_MS = 10;
-const LONGEST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 150;
 const PAUSE_SHARE = 0.05;
 
 /**

@@ -1,6 +1,6 @@
 /** A base whose SQL writes are on, and SQL users that may write. */
 import postgres from "postgres";
-import { onTestFinished } from "vitest";
+import { onTestFinished, type TestContext } from "vitest";
 import { allowWrites, getBase, resolveWrites, updateSettings } from "../../core/control/bases";
 import {
   createSqlUser,
@@ -28,11 +28,16 @@ const ACTOR = { kind: "user", id: "usr_test", name: "test@example.com" } as cons
  *
  * @param options.isQueued they are queued
  * @param options.own URL of a database that the customer hosts
+ * @param options.onFinished the `onTestFinished` of a test's context, which a concurrent test must give
  */
 export async function writableTasks(
   stack: ProxyStack,
   count = 3,
-  { isQueued = false, own }: { isQueued?: boolean; own?: string } = {},
+  {
+    isQueued = false,
+    own,
+    onFinished = onTestFinished,
+  }: { isQueued?: boolean; own?: string; onFinished?: TestContext["onTestFinished"] } = {},
 ) {
   const { control } = stack.sandbox;
   const sourceBaseId = createTasksBase(control, count);
@@ -65,7 +70,7 @@ export async function writableTasks(
       await allowWrites(ctx, base, user, await resolveWrites(ctx, base, { tables, mode }));
       const { url } = await showSqlUserCredentials(ctx, database, user);
       const sql = postgres(url, { max: 1, onnotice: () => {}, ...options });
-      onTestFinished(() => sql.end({ timeout: 1 }));
+      onFinished(() => sql.end({ timeout: 1 }));
       return Object.assign(sql, { url, role: user.role });
     },
   };

@@ -10,13 +10,10 @@ import { spoiltWays } from "./ways";
 /** A worker that is silent for this long has lost its leases, ms: missing heartbeats are detected after 10 s. */
 const FREEZE_MS = { short: 16_000, long: 65_000 };
 
-/** Faults that show their effect within seconds, each of another kind. */
-export const shortFaults: Fault[] = [
-  killAtCommit("worker", "before"),
-  killAtCommit("proxy", "before"),
-  killInSwap("replicas"),
-  killDatabases("control"),
-  diskFull,
+/** Faults that show their effect within seconds, each of another kind, in two waves. */
+export const shortWaves: Fault[][] = [
+  [killAtCommit("worker", "before"), diskFull],
+  [killAtCommit("proxy", "before"), killInSwap("replicas"), killDatabases("control")],
 ];
 
 export const longFaults: Fault[] = [

@@ -9,7 +9,7 @@ const env = {
   SECRET_KEY: Buffer.alloc(32).toString("base64"),
 };
 
-test.each(["start", "lingering", "stuck"])(
+test.concurrent.for(["start", "lingering", "stuck"])(
   "a process whose start fails ends, whatever remains open: %s",
   {
     timeout: 60_000,
@@ -21,7 +21,7 @@ test.each(["start", "lingering", "stuck"])(
   },
 );
 
-test("up ends if the control plane's server accepts connections and does not answer, and says what to check", {
+test.concurrent("up ends if the control plane's server accepts connections and does not answer, and says what to check", {
   timeout: 60_000,
 }, async () => {
   const sockets = new Set<net.Socket>();

@@ -132,9 +132,9 @@ test.concurrent.each([
 test("reading ahead is bounded while the replica does not answer: one page in memory and one in transit per table", {
   timeout: 120_000,
 }, async () => {
-  await using fleet = await startFleet({ workers: 0, sandbox: { settings: { rateLimitOff: true } } });
+  await using fleet = await startFleet({ workers: 0 });
   const { sandbox } = fleet;
-  const base = await fleet.connect(sandbox.control.generate({ records: 1000, tables: 1 }), { turbo: true });
+  const base = await fleet.connect(sandbox.control.generate({ records: 3000, tables: 1 }));
   const first = await fleet.addWorker();
   await fleet.synced(base.id);
   await first.worker.stop();

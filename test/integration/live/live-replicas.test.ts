@@ -7,7 +7,7 @@
  */
 import { join } from "node:path";
 import type postgres from "postgres";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { Random } from "../../../apps/sandbox/random";
 import { type Base, getBase } from "../../../core/control/bases";
 import { liftLimiter } from "../../support/consistency";
@@ -34,24 +34,20 @@ const SLOW_SWEEP = {
 /** Edits remove a few records; a partial table lacks more. */
 const LEAST_PART = 0.7;
 
-let fleet: Fleet;
-beforeAll(async () => {
-  fleet = await startLiveFleet({ sandbox: { settings: { rateLimitOff: true } } });
-  await liftLimiter(fleet);
-});
-afterAll(() => fleet?.[Symbol.asyncDispose]());
+// Each mostly waits, with its own service: the delivery of notifications is a setting of the whole sandbox.
+vi.setConfig({ maxConcurrency: 2 });
+
+type Control = Fleet["sandbox"]["control"];
 
 interface Source {
   name: string;
   /** Undefined if its data is missing. */
-  create: (() => string) | undefined;
+  create: ((control: Control) => string) | undefined;
 }
 
 const load = (folder: string, computed: "frozen" | "live"): Source => ({
   name: `${folder} (computed cells ${computed})`,
-  create: dataFolder
-    ? () => fleet.sandbox.control.load({ folder: join(dataFolder!, folder), computed })
-    : undefined,
+  create: dataFolder ? (control) => control.load({ folder: join(dataFolder!, folder), computed }) : undefined,
 });
 
 const sources: Source[] = [
@@ -60,11 +56,11 @@ const sources: Source[] = [
   load("unlocking-the-airwaves/earlier-2021-05-04", "frozen"),
   {
     name: "a generated base",
-    create: () => fleet.sandbox.control.generate({ records: 900, tables: 3, fieldsPerTable: 40, seed: SEED }),
+    create: (control) => control.generate({ records: 900, tables: 3, fieldsPerTable: 40, seed: SEED }),
   },
 ];
 
-test.for(sources)(
+test.concurrent.for(sources)(
   "in live mode, every cell of $name is in SQL whenever the feed is read to its end",
   {
     timeout: (60_000 + ROUNDS * ROUND_MS) * slowness(),
@@ -73,10 +69,12 @@ test.for(sources)(
   async ({ create }, { skip }) => {
     if (!create) return skip(noDataReason);
     const random = new Random(SEED);
+    await using fleet = await startLiveFleet({ sandbox: { settings: { rateLimitOff: true } } });
+    await liftLimiter(fleet);
     const { control } = fleet.sandbox;
-    const sourceId = create();
+    const sourceId = create(control);
     const base = await connectLive(fleet, sourceId);
-    await using watcher = watchCounts(base);
+    await using watcher = watchCounts(fleet, base);
     const edits = new RandomEdits(control, sourceId, random);
     const { id: slow } = control.addFault({ ...SLOW_SWEEP, base: sourceId });
     for (let round = 0; round < ROUNDS; round++) {
@@ -113,7 +111,7 @@ test.for(sources)(
 );
 
 /** Reads all tables in a loop, under any names, and records which were seen half filled. */
-function watchCounts(base: Base): { wrong: string[] } & AsyncDisposable {
+function watchCounts(fleet: Fleet, base: Base): { wrong: string[] } & AsyncDisposable {
   const wrong: string[] = [];
   const usual = new Map<string, number>();
   let isOver = false;

@@ -1,6 +1,6 @@
 /** I7: the proxy while one of its dependencies is unavailable, and when it stops. */
 import { Registry } from "prom-client";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { writeMetrics } from "../../../core/proxy/metrics";
 import { Repairs } from "../../../core/proxy/repairs";
 import { shutDatabase } from "../../support/admin";
@@ -8,11 +8,8 @@ import { countRepairs } from "../../support/count-repairs";
 import { until } from "../../support/poll";
 import { metricOf, type ProxyStack, proxyStack } from "../../support/proxy-stack";
 
-async function startStack(timeoutMs = 5000): Promise<ProxyStack> {
-  const stack = await proxyStack({ UPSTREAM_TIMEOUT_MS: String(timeoutMs) });
-  onTestFinished(() => stack[Symbol.asyncDispose]());
-  return stack;
-}
+const startStack = (timeoutMs = 5000): Promise<ProxyStack> =>
+  proxyStack({ UPSTREAM_TIMEOUT_MS: String(timeoutMs) });
 
 /** A base with one record. */
 function recordOf({ sandbox: { control } }: ProxyStack): { baseId: string; id: string } {
@@ -56,35 +53,8 @@ function readings({ sandbox }: ProxyStack, baseId: string): number {
   return sandbox.control.log(baseId).filter(({ path }) => path.includes("RECORD_ID()")).length;
 }
 
-test("I7: without the control plane, reads and writes continue, and writes to unknown bases are shown when it is back", async () => {
-  const stack = await startStack(20_000);
-  const [known, unknown] = [await synced(stack), await synced(stack)];
-  expect((await known.write("before")).status).toBe(200);
-  stack.controlFaultProxy.cut();
-  expect((await known.read()).status).toBe(200);
-  expect((await known.write("meanwhile")).status).toBe(200);
-  expect(await known.texts()).toEqual(["meanwhile"]);
-  // The replica does not have the field: the source's schema is requested, with the base's key.
-  stack.sandbox.control.addField(known.baseId, "Notes", { name: "More", type: "singleLineText" });
-  expect((await known.write("more", { More: "x" })).status).toBe(200);
-  expect(await known.texts()).toEqual(["more"]);
-  expect((await unknown.write("meanwhile")).status).toBe(200);
-  expect(await unknown.texts()).toEqual(["old"]);
-  stack.controlFaultProxy.restore();
-  await until(async () => (await unknown.texts())[0] === "meanwhile", {
-    what: "repaired",
-    timeoutMs: 20_000,
-  });
-  await until(async () => (await metricOf(stack, "basetide_repairs_pending")) === 0, {
-    what: "nothing is pending",
-  });
-  // Shown writes are not read again.
-  expect(readings(stack, known.baseId)).toBe(0);
-  expect(readings(stack, unknown.baseId)).toBe(1);
-});
-
 test("I4: while the control plane is unavailable, a client whose base is not known to be connected uses only the proxy's own window", async () => {
-  const stack = await startStack(20_000);
+  await using stack = await startStack(20_000);
   const [unknown, alone] = [await synced(stack), recordOf(stack)];
   const patch = (at: { baseId: string; id: string }) =>
     fetch(`${stack.endpoint}/v0/${at.baseId}/Notes/${at.id}`, {
@@ -95,7 +65,7 @@ test("I4: while the control plane is unavailable, a client whose base is not kno
   // No account has connected it, which is known.
   expect((await patch(alone)).status).toBe(200);
   stack.controlFaultProxy.cut();
-  onTestFinished(() => stack.controlFaultProxy.restore());
+  using _ = { [Symbol.dispose]: () => stack.controlFaultProxy.restore() };
   // A key that is not known waits for a moment only, and is then told to try again.
   const written = async (at: { baseId: string; id: string }) => {
     await until(async () => (await patch(at)).status === 200, { what: "it is written", timeoutMs: 60_000 });
@@ -115,29 +85,8 @@ test("I4: while the control plane is unavailable, a client whose base is not kno
   expect(rest.at(-1)! - first!).toBeLessThan(2000);
 });
 
-test("I4: repairs of many deleted records leave sync its share of the requests", {
-  timeout: 120_000,
-}, async () => {
-  const stack = await startStack();
-  const at = await synced(stack);
-  const gone = Array.from({ length: 80 }, (_, index) => `recGone${String(index).padStart(10, "0")}`);
-  await stack.ctx.db`
-    insert into repairs (base_id, table_ref, record_id)
-    select ${at.base.id}, 'Notes', id from unnest(${gone}::text[]) as id`;
-  const byName = () =>
-    stack.sandbox.control.log(at.baseId).filter(({ path }) => path.includes("/recGone")).length;
-  await until(() => byName() > 5, { what: "they are requested", timeoutMs: 20_000 });
-  for (let sync = 0; sync < 5; sync++) await at.sync();
-  expect(byName()).toBeLessThan(gone.length);
-  expect(await countRepairs(stack.ctx.db, at.base.id)).toBeGreaterThan(0);
-  await until(async () => (await countRepairs(stack.ctx.db, at.base.id)) === 0, {
-    what: "repaired",
-    timeoutMs: 90_000,
-  });
-});
-
 test("a customer's lock on one table delays only the first writes of that table, and none of another", async () => {
-  const stack = await startStack();
+  await using stack = await startStack();
   const { control, key } = stack.sandbox;
   const [name, locked] = ["Notes", "Locked"];
   const table = (of: string) => ({ name: of, fields: [{ name: "Text", type: "singleLineText" }] });
@@ -173,8 +122,57 @@ test("a customer's lock on one table delays only the first writes of that table,
   await until(async () => (await base.rows("locked")).length === 2, { what: "both are shown" });
 });
 
-test("a claim that takes long is renewed, except for records that are recorded again meanwhile", async () => {
-  const stack = await startStack();
+// The others time nothing.
+test.concurrent("I7: without the control plane, reads and writes continue, and writes to unknown bases are shown when it is back", async () => {
+  await using stack = await startStack(20_000);
+  const [known, unknown] = [await synced(stack), await synced(stack)];
+  expect((await known.write("before")).status).toBe(200);
+  stack.controlFaultProxy.cut();
+  expect((await known.read()).status).toBe(200);
+  expect((await known.write("meanwhile")).status).toBe(200);
+  expect(await known.texts()).toEqual(["meanwhile"]);
+  // The replica does not have the field: the source's schema is requested, with the base's key.
+  stack.sandbox.control.addField(known.baseId, "Notes", { name: "More", type: "singleLineText" });
+  expect((await known.write("more", { More: "x" })).status).toBe(200);
+  expect(await known.texts()).toEqual(["more"]);
+  expect((await unknown.write("meanwhile")).status).toBe(200);
+  expect(await unknown.texts()).toEqual(["old"]);
+  stack.controlFaultProxy.restore();
+  await until(async () => (await unknown.texts())[0] === "meanwhile", {
+    what: "repaired",
+    timeoutMs: 20_000,
+  });
+  await until(async () => (await metricOf(stack, "basetide_repairs_pending")) === 0, {
+    what: "nothing is pending",
+  });
+  // Shown writes are not read again.
+  expect(readings(stack, known.baseId)).toBe(0);
+  expect(readings(stack, unknown.baseId)).toBe(1);
+});
+
+test.concurrent("I4: repairs of many deleted records leave sync its share of the requests", {
+  timeout: 120_000,
+}, async () => {
+  await using stack = await startStack();
+  const at = await synced(stack);
+  const gone = Array.from({ length: 80 }, (_, index) => `recGone${String(index).padStart(10, "0")}`);
+  await stack.ctx.db`
+    insert into repairs (base_id, table_ref, record_id)
+    select ${at.base.id}, 'Notes', id from unnest(${gone}::text[]) as id`;
+  const byName = () =>
+    stack.sandbox.control.log(at.baseId).filter(({ path }) => path.includes("/recGone")).length;
+  await until(() => byName() > 5, { what: "they are requested", timeoutMs: 20_000 });
+  for (let sync = 0; sync < 5; sync++) await at.sync();
+  expect(byName()).toBeLessThan(gone.length);
+  expect(await countRepairs(stack.ctx.db, at.base.id)).toBeGreaterThan(0);
+  await until(async () => (await countRepairs(stack.ctx.db, at.base.id)) === 0, {
+    what: "repaired",
+    timeoutMs: 90_000,
+  });
+});
+
+test.concurrent("a claim that takes long is renewed, except for records that are recorded again meanwhile", async () => {
+  await using stack = await startStack();
   await stack.proxy.stop();
   const at = await synced(stack);
   const { db, log } = stack.ctx;
@@ -190,8 +188,8 @@ test("a claim that takes long is renewed, except for records that are recorded a
   expect(await repairs.claim(false)).toBeNull();
 });
 
-test("I7: what one proxy recorded for repair, another repairs", async () => {
-  const stack = await startStack();
+test.concurrent("I7: what one proxy recorded for repair, another repairs", async () => {
+  await using stack = await startStack();
   const at = await synced(stack);
   const another = await stack.startAnother();
   const open = await shutDatabase(at.ownerUrl);
@@ -206,8 +204,8 @@ test("I7: what one proxy recorded for repair, another repairs", async () => {
   expect(await at.texts()).toEqual(["noted"]);
 });
 
-test("a repair that is recorded again while it is processed is processed again", async () => {
-  const stack = await startStack();
+test.concurrent("a repair that is recorded again while it is processed is processed again", async () => {
+  await using stack = await startStack();
   const at = await synced(stack);
   stack.sandbox.control.addFault({
     kind: "hang",
@@ -228,8 +226,8 @@ test("a repair that is recorded again while it is processed is processed again",
   expect(reads()).toBe(2);
 });
 
-test("a proxy that is stopped finishes its current writes, also those whose clients have disconnected", async () => {
-  const stack = await startStack();
+test.concurrent("a proxy that is stopped finishes its current writes, also those whose clients have disconnected", async () => {
+  await using stack = await startStack();
   const at = await synced(stack);
   const another = await stack.startAnother();
   stack.sandbox.control.addFault({ kind: "hang", method: "PATCH", delayMs: 500, count: 1 });
@@ -249,8 +247,8 @@ test("a proxy that is stopped finishes its current writes, also those whose clie
   expect(await at.texts()).toEqual(["late"]);
 });
 
-test("a proxy stops while the control plane is unavailable", async () => {
-  const stack = await startStack();
+test.concurrent("a proxy stops while the control plane is unavailable", async () => {
+  await using stack = await startStack();
   stack.controlFaultProxy.cut();
   await until(async () => (await metricOf(stack, "basetide_quota_fallback")) === 1, {
     what: "its outage is detected",

@@ -1,13 +1,16 @@
 /** SQL writes that fail: in the second call, without an answer, against changed records, and while tables change. */
 import fc from "fast-check";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, type TestContext, test, vi } from "vitest";
 import { updateSettings } from "../../../core/control/bases";
 import { undoChangeSet } from "../../../core/control/change-sets";
 import { errorOf } from "../../support/error-of";
 import { fuzzRuns } from "../../support/fuzz";
 import { until } from "../../support/poll";
 import type { ProxyStack } from "../../support/proxy-stack";
-import { writableTasks, writeStack } from "../../support/sql-writes";
+import { writableTasks as tasksIn, writeStack } from "../../support/sql-writes";
+
+// More at once would exceed the timeout of calls.
+vi.setConfig({ maxConcurrency: 4 });
 
 let stack: ProxyStack;
 
@@ -15,7 +18,10 @@ beforeAll(async () => {
   stack = await writeStack();
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
-afterEach(() => stack.sandbox.control.clearFaults());
+
+/** Each test has a base of its own, and so have its faults. */
+const writableTasks = ({ onTestFinished }: TestContext, count?: number) =>
+  tasksIn(stack, count, { onFinished: onTestFinished });
 
 type Scene = Awaited<ReturnType<typeof writableTasks>>;
 type Writer = Awaited<ReturnType<Scene["writer"]>>;
@@ -33,8 +39,8 @@ async function states(sql: Writer): Promise<Record<string, number>> {
   return Object.fromEntries((await count()).map(({ state, n }) => [state, n]));
 }
 
-test("a refusal in the second call: the error names what was made, and nothing more is sent", async () => {
-  const at = await writableTasks(stack, 0);
+test.concurrent("a refusal in the second call: the error names what was made, and nothing more is sent", async (context) => {
+  const at = await writableTasks(context, 0);
   const sql = await at.writer();
   const error = await errorOf(
     sql`insert into write.tasks (name, status)
@@ -49,10 +55,10 @@ test("a refusal in the second call: the error names what was made, and nothing m
   expect(await states(sql)).toEqual({ applied: 10, refused: 10, not_applied: 10 });
 });
 
-test.each(["after", "before"] as const)(
+test.concurrent.for(["after", "before"] as const)(
   "a call that Airtable does not answer (%s it had an effect) fails with 08007, is never sent again, and gets its result",
-  async (when) => {
-    const at = await writableTasks(stack);
+  async (when, context) => {
+    const at = await writableTasks(context);
     const sql = await at.writer();
     const fault = { kind: "reset", count: 1, base: at.sourceBaseId, when } as const;
     stack.sandbox.control.addFault({ ...fault, method: "POST" });
@@ -70,8 +76,8 @@ test.each(["after", "before"] as const)(
   },
 );
 
-test("a COMMIT whose end cannot be recorded succeeds, as Airtable has made it, and the log has its result later", async () => {
-  const at = await writableTasks(stack);
+test.concurrent("a COMMIT whose end cannot be recorded succeeds, as Airtable has made it, and the log has its result later", async (context) => {
+  const at = await writableTasks(context);
   const sql = await at.writer();
   const { db } = stack.managed;
   await db.unsafe(`
@@ -88,8 +94,8 @@ test("a COMMIT whose end cannot be recorded succeeds, as Airtable has made it, a
   expect(await states(sql)).toEqual({ applied: 1 });
 });
 
-test("what cannot be sent fails with its reason, and can be repeated", async () => {
-  const at = await writableTasks(stack);
+test.concurrent("what cannot be sent fails with its reason, and can be repeated", async (context) => {
+  const at = await writableTasks(context);
   const sql = await at.writer();
   stack.sandbox.control.addFault({ kind: "billing_limit", count: 1, base: at.sourceBaseId, method: "PATCH" });
   expect((await errorOf(sql`update write.tasks set hours = 9`)).code).toBe("53400");
@@ -105,8 +111,8 @@ test("what cannot be sent fails with its reason, and can be repeated", async () 
   expect(at.inSource().map(({ Hours }) => Hours)).toEqual([7, 7, 7]);
 });
 
-test("each error of Airtable has its SQLSTATE, message, detail, table and column", async () => {
-  const at = await writableTasks(stack);
+test.concurrent("each error of Airtable has its SQLSTATE, message, detail, table and column", async (context) => {
+  const at = await writableTasks(context);
   const sql = await at.writer();
   const [first] = at.inSource();
   const update = (column: string, value: string) =>
@@ -158,8 +164,8 @@ test("each error of Airtable has its SQLSTATE, message, detail, table and column
   });
 });
 
-test("a COMMIT that is canceled ends at once, and the log has what became of it", async () => {
-  const at = await writableTasks(stack);
+test("a COMMIT that is canceled ends at once, and the log has what became of it", async (context) => {
+  const at = await writableTasks(context);
   const sql = await at.writer();
   const fault = { kind: "hang", count: 1, base: at.sourceBaseId, method: "POST", delayMs: 900 } as const;
   stack.sandbox.control.addFault(fault);
@@ -185,8 +191,8 @@ test("a COMMIT that is canceled ends at once, and the log has what became of it"
   expect(names(at).at(-1)).toBe("Newer");
 });
 
-test("what is not sent after a first call is no transaction to repeat", async () => {
-  const at = await writableTasks(stack, 0);
+test.concurrent("what is not sent after a first call is no transaction to repeat", async (context) => {
+  const at = await writableTasks(context, 0);
   const sql = await at.writer();
   stack.sandbox.control.addFault({ kind: "rate_limited", after: 1, base: at.sourceBaseId, method: "POST" });
   const error = await errorOf(
@@ -197,8 +203,8 @@ test("what is not sent after a first call is no transaction to repeat", async ()
   expect(at.inSource()).toHaveLength(10);
 });
 
-test("basetide.check refuses a row that has changed in Airtable", async () => {
-  const at = await writableTasks(stack);
+test.concurrent("basetide.check refuses a row that has changed in Airtable", async (context) => {
+  const at = await writableTasks(context);
   const sql = await at.writer();
   const [first] = at.inSource();
   await sql`set basetide."check" = 'row'`;
@@ -209,8 +215,8 @@ test("basetide.check refuses a row that has changed in Airtable", async () => {
   expect(at.inSource().map(({ Status }) => Status)).toEqual(["Open", "Done", "Open"]);
 });
 
-test("views follow renamed and deleted fields and tables, and keep who may write", async () => {
-  const at = await writableTasks(stack);
+test.concurrent("views follow renamed and deleted fields and tables, and keep who may write", async (context) => {
+  const at = await writableTasks(context);
   const sql = await at.writer();
   const { control } = stack.sandbox;
   control.renameField(at.sourceBaseId, "Tasks", "Name", "Title");
@@ -234,8 +240,8 @@ test("views follow renamed and deleted fields and tables, and keep who may write
   expect((await errorOf(undoChangeSet(stack.managed, at.base, set))).message).toContain("is not known");
 });
 
-test("a write whose result cannot be found out for a day is unknown", async () => {
-  const at = await writableTasks(stack);
+test.concurrent("a write whose result cannot be found out for a day is unknown", async (context) => {
+  const at = await writableTasks(context);
   const sql = await at.writer();
   const fault = { base: at.sourceBaseId, when: "after" } as const;
   stack.sandbox.control.addFault({ ...fault, kind: "reset", count: 1, method: "PATCH" });
@@ -268,10 +274,10 @@ const transaction = fc.record({
 /** Of each task that the model has, by name: its hours. */
 type Model = Map<string, number | undefined>;
 
-test("random transactions: Airtable, the tables and the log have what was committed, and nothing else", async () => {
+test.concurrent("random transactions: Airtable, the tables and the log have what was committed, and nothing else", async (context) => {
   await fc.assert(
     fc.asyncProperty(fc.array(transaction, { minLength: 1, maxLength: 4 }), async (transactions) => {
-      const at = await writableTasks(stack, 3);
+      const at = await writableTasks(context, 3);
       let sql = await at.writer();
       let model: Model = new Map(at.inSource().map(({ Name, Hours }) => [Name as string, Hours as number]));
       let [named, logged] = [0, 0];

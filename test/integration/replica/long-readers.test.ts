@@ -26,8 +26,10 @@ async function hold(reader: postgres.Sql, table: string): Promise<() => Promise<
   };
 }
 
-test("live: edits of known columns are shown while a new column waits, which then has all its values", async () => {
-  const engine = await liveEngine();
+test.concurrent("live: edits of known columns are shown while a new column waits, which then has all its values", async ({
+  onTestFinished,
+}) => {
+  const engine = await liveEngine({ onFinished: onTestFinished });
   const { source, webhook, progress } = engine;
   const people = source.add(sourceTable("tblP", "People", { Name: "text" }), [
     sourceRecord("rec1", { fld0: "Ada" }),
@@ -67,8 +69,10 @@ test("live: edits of known columns are shown while a new column waits, which the
   expect(source.calls.filter((call) => call.startsWith("list tblP"))).toHaveLength(2);
 });
 
-test("sweeps: known columns are synced while a new column waits, and the failure names it", async () => {
-  const engine = await testEngine();
+test.concurrent("sweeps: known columns are synced while a new column waits, and the failure names it", async ({
+  onTestFinished,
+}) => {
+  const engine = await testEngine({ onFinished: onTestFinished });
   const people = engine.source.add(sourceTable("tblP", "People", { Name: "text" }), [
     sourceRecord("rec1", { fld0: "Ada" }),
     sourceRecord("rec2", { fld0: "Bob" }),

@@ -68,12 +68,12 @@ function expectEstimated({ first, ready, endMs }: Awaited<ReturnType<typeof foll
   expect(ready[0]).toBe("Tasks");
 }
 
-test("a base that was connected by the API is measured while it is read", async () => {
+test.concurrent("a base that was connected by the API is measured while it is read", async () => {
   const { id } = await fleet.connect(largeBase());
   expectEstimated(await follow(id));
 }, 180_000);
 
-test("a base that was measured by the onboarding is not measured again", async () => {
+test.concurrent("a base that was measured by the onboarding is not measured again", async () => {
   const { ctx, sandbox } = fleet;
   const source = largeBase();
   const account = (await ctx.db<{ id: string }[]>`select id from accounts limit 1`)[0]!.id;

@@ -1,11 +1,12 @@
 /** While a sync builds one table, the others are kept up to date. */
-import { expect, test, vi } from "vitest";
+import { expect, type TestContext, test, vi } from "vitest";
 import { type SyncInput, syncBase } from "../../../core/sync/engine";
 import { testEngine } from "../../support/engine";
 import { modifiedSince } from "../../support/fake-source";
 import { until } from "../../support/poll";
 import { sourceRecord, sourceTable } from "../../support/source-records";
 
+// The tests mostly wait, each with its own engine.
 vi.setConfig({ testTimeout: 60_000 });
 
 type NotifiedChanges = NonNullable<Awaited<SyncInput["opening"]>>;
@@ -15,8 +16,8 @@ type NotifiedChanges = NonNullable<Awaited<SyncInput["opening"]>>;
  *
  * @param notified whether the source notifies of changes; it does not unless given
  */
-async function firstSync(tables: number, notified?: NotifiedChanges) {
-  const engine = await testEngine();
+async function firstSync({ onTestFinished }: TestContext, tables: number, notified?: NotifiedChanges) {
+  const engine = await testEngine({ onFinished: onTestFinished });
   const ids = Array.from({ length: tables }, (_, at) => `tblS${at}`);
   for (const id of ids)
     engine.source.add(sourceTable(id, id, { Name: "text" }), [sourceRecord(`rec${id}`, { fld0: "first" })]);
@@ -49,15 +50,15 @@ async function firstSync(tables: number, notified?: NotifiedChanges) {
   };
 }
 
-test("each of five tables that are complete is looked at as often as one would be", async () => {
-  const [one, five] = await Promise.all([firstSync(1), firstSync(5)]);
+test.concurrent("each of five tables that are complete is looked at as often as one would be", async (context) => {
+  const [one, five] = await Promise.all([firstSync(context, 1), firstSync(context, 5)]);
   await until(() => one.looks() >= 5, { what: "one table is looked at", timeoutMs: 40_000 });
   expect(five.looks()).toBeGreaterThanOrEqual(4);
   await Promise.all([one.end(), five.end()]);
 });
 
-test("a table that is not answered for delays no other, and an edit arrives", async () => {
-  const { engine, ids, looksOf, end } = await firstSync(3);
+test.concurrent("a table that is not answered for delays no other, and an edit arrives", async (context) => {
+  const { engine, ids, looksOf, end } = await firstSync(context, 3);
   const hung = Promise.withResolvers<void>();
   const before = engine.source.before;
   engine.source.before = (call) => (call.startsWith(`look ${ids[0]} `) ? hung.promise : before(call));
@@ -76,10 +77,10 @@ test("a table that is not answered for delays no other, and an edit arrives", as
   await end();
 });
 
-test("where the source notifies of changes, a complete table is asked for after a notification", async () => {
+test.concurrent("where the source notifies of changes, a complete table is asked for after a notification", async (context) => {
   const notified = { notifications: "proven", notifiedAt: Number.NEGATIVE_INFINITY } as const;
   const changes: { -readonly [Key in keyof NotifiedChanges]: NotifiedChanges[Key] } = { ...notified };
-  const [polled, hinted] = await Promise.all([firstSync(1), firstSync(1, changes)]);
+  const [polled, hinted] = await Promise.all([firstSync(context, 1), firstSync(context, 1, changes)]);
   await until(() => polled.looks() >= 2, { what: "a table is polled", timeoutMs: 40_000 });
   expect(hinted.looks()).toBe(0);
   changes.notifiedAt = performance.now();
