@@ -20,8 +20,8 @@ const LOADED_BY_BUN = { viteModuleRunner: false, nodeLoader: false };
 const MOST_WORKERS = 5;
 const LEAST_WORKERS = 3;
 /**
- * Tests of a file that run at the same time if it marks them as concurrent: these mostly wait. A file lowers it for itself, with
- * `vi.setConfig`, but cannot raise it: Vitest takes it from the first file of a worker.
+ * Tests of a file that run at the same time if it marks them as concurrent: these mostly wait. `vi.setConfig` in the first file of a
+ * worker lowers it for all files of that worker.
  */
 const MOST_CONCURRENT = 30;
 const slowness = await measureSlowness();

@@ -10,7 +10,7 @@ import { type Fleet, startFleet } from "../../support/fleet";
 import { freePort } from "../../support/free-port";
 import { until } from "../../support/poll";
 
-vi.setConfig({ testTimeout: 90_000, maxConcurrency: 4 });
+vi.setConfig({ testTimeout: 90_000 });
 
 let fleet: Fleet;
 const releases = new AsyncDisposableStack();

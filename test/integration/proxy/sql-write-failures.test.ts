@@ -1,6 +1,6 @@
 /** SQL writes that fail: in the second call, without an answer, against changed records, and while tables change. */
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, type TestContext, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, type TestContext, test } from "vitest";
 import { updateSettings } from "../../../core/control/bases";
 import { undoChangeSet } from "../../../core/control/change-sets";
 import { errorOf } from "../../support/error-of";
@@ -8,9 +8,6 @@ import { fuzzRuns } from "../../support/fuzz";
 import { until } from "../../support/poll";
 import type { ProxyStack } from "../../support/proxy-stack";
 import { writableTasks as tasksIn, writeStack } from "../../support/sql-writes";
-
-// More at once would exceed the timeout of calls.
-vi.setConfig({ maxConcurrency: 4 });
 
 let stack: ProxyStack;
 
@@ -39,7 +36,7 @@ async function states(sql: Writer): Promise<Record<string, number>> {
   return Object.fromEntries((await count()).map(({ state, n }) => [state, n]));
 }
 
-test.concurrent("a refusal in the second call: the error names what was made, and nothing more is sent", async (context) => {
+test("a refusal in the second call: the error names what was made, and nothing more is sent", async (context) => {
   const at = await writableTasks(context, 0);
   const sql = await at.writer();
   const error = await errorOf(
@@ -55,6 +52,7 @@ test.concurrent("a refusal in the second call: the error names what was made, an
   expect(await states(sql)).toEqual({ applied: 10, refused: 10, not_applied: 10 });
 });
 
+// These mostly wait.
 test.concurrent.for(["after", "before"] as const)(
   "a call that Airtable does not answer (%s it had an effect) fails with 08007, is never sent again, and gets its result",
   async (when, context) => {
@@ -94,7 +92,20 @@ test.concurrent("a COMMIT whose end cannot be recorded succeeds, as Airtable has
   expect(await states(sql)).toEqual({ applied: 1 });
 });
 
-test.concurrent("what cannot be sent fails with its reason, and can be repeated", async (context) => {
+test.concurrent("a write whose result cannot be found out for a day is unknown", async (context) => {
+  const at = await writableTasks(context);
+  const sql = await at.writer();
+  const fault = { base: at.sourceBaseId, when: "after" } as const;
+  stack.sandbox.control.addFault({ ...fault, kind: "reset", count: 1, method: "PATCH" });
+  expect((await errorOf(sql`update write.tasks set hours = 9 where name = 'Task 0'`)).code).toBe("08007");
+  stack.sandbox.control.addFault({ ...fault, kind: "unauthorized", count: 1000, method: "GET" });
+  await stack.managed.db`
+    update change_items set sent_at = sent_at - interval '25 hours'
+    where set_id in (select id from change_sets where base_id = ${at.base.id})`;
+  expect(await states(sql)).toEqual({ unknown: 1 });
+});
+
+test("what cannot be sent fails with its reason, and can be repeated", async (context) => {
   const at = await writableTasks(context);
   const sql = await at.writer();
   stack.sandbox.control.addFault({ kind: "billing_limit", count: 1, base: at.sourceBaseId, method: "PATCH" });
@@ -111,7 +122,7 @@ test.concurrent("what cannot be sent fails with its reason, and can be repeated"
   expect(at.inSource().map(({ Hours }) => Hours)).toEqual([7, 7, 7]);
 });
 
-test.concurrent("each error of Airtable has its SQLSTATE, message, detail, table and column", async (context) => {
+test("each error of Airtable has its SQLSTATE, message, detail, table and column", async (context) => {
   const at = await writableTasks(context);
   const sql = await at.writer();
   const [first] = at.inSource();
@@ -191,7 +202,7 @@ test("a COMMIT that is canceled ends at once, and the log has what became of it"
   expect(names(at).at(-1)).toBe("Newer");
 });
 
-test.concurrent("what is not sent after a first call is no transaction to repeat", async (context) => {
+test("what is not sent after a first call is no transaction to repeat", async (context) => {
   const at = await writableTasks(context, 0);
   const sql = await at.writer();
   stack.sandbox.control.addFault({ kind: "rate_limited", after: 1, base: at.sourceBaseId, method: "POST" });
@@ -203,7 +214,7 @@ test.concurrent("what is not sent after a first call is no transaction to repeat
   expect(at.inSource()).toHaveLength(10);
 });
 
-test.concurrent("basetide.check refuses a row that has changed in Airtable", async (context) => {
+test("basetide.check refuses a row that has changed in Airtable", async (context) => {
   const at = await writableTasks(context);
   const sql = await at.writer();
   const [first] = at.inSource();
@@ -215,7 +226,7 @@ test.concurrent("basetide.check refuses a row that has changed in Airtable", asy
   expect(at.inSource().map(({ Status }) => Status)).toEqual(["Open", "Done", "Open"]);
 });
 
-test.concurrent("views follow renamed and deleted fields and tables, and keep who may write", async (context) => {
+test("views follow renamed and deleted fields and tables, and keep who may write", async (context) => {
   const at = await writableTasks(context);
   const sql = await at.writer();
   const { control } = stack.sandbox;
@@ -240,19 +251,6 @@ test.concurrent("views follow renamed and deleted fields and tables, and keep wh
   expect((await errorOf(undoChangeSet(stack.managed, at.base, set))).message).toContain("is not known");
 });
 
-test.concurrent("a write whose result cannot be found out for a day is unknown", async (context) => {
-  const at = await writableTasks(context);
-  const sql = await at.writer();
-  const fault = { base: at.sourceBaseId, when: "after" } as const;
-  stack.sandbox.control.addFault({ ...fault, kind: "reset", count: 1, method: "PATCH" });
-  expect((await errorOf(sql`update write.tasks set hours = 9 where name = 'Task 0'`)).code).toBe("08007");
-  stack.sandbox.control.addFault({ ...fault, kind: "unauthorized", count: 1000, method: "GET" });
-  await stack.managed.db`
-    update change_items set sent_at = sent_at - interval '25 hours'
-    where set_id in (select id from change_sets where base_id = ${at.base.id})`;
-  expect(await states(sql)).toEqual({ unknown: 1 });
-});
-
 /** A step of a random transaction. */
 const step = fc.oneof(
   fc.record({ kind: fc.constant("insert" as const), n: fc.integer({ min: 1, max: 12 }) }),
@@ -274,7 +272,7 @@ const transaction = fc.record({
 /** Of each task that the model has, by name: its hours. */
 type Model = Map<string, number | undefined>;
 
-test.concurrent("random transactions: Airtable, the tables and the log have what was committed, and nothing else", async (context) => {
+test("random transactions: Airtable, the tables and the log have what was committed, and nothing else", async (context) => {
   await fc.assert(
     fc.asyncProperty(fc.array(transaction, { minLength: 1, maxLength: 4 }), async (transactions) => {
       const at = await writableTasks(context, 3);

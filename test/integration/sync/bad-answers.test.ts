@@ -12,7 +12,7 @@ import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 
-vi.setConfig({ maxConcurrency: 9, testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 120_000 });
 
 /** Three pages, the last one short. */
 const RECORDS = 250;

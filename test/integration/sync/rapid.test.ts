@@ -7,7 +7,7 @@ import { expectEqualToSource, untilSameShape } from "../../support/equal-to-sour
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 
-vi.setConfig({ testTimeout: 90_000, maxConcurrency: 8 });
+vi.setConfig({ testTimeout: 90_000 });
 
 let fleet: Fleet;
 
