@@ -58,7 +58,10 @@ const sources: Source[] = [
 ];
 
 // Two at a time, which mostly wait. Each has its own service: the delivery of notifications is a setting of the whole sandbox.
-describe.for([sources.slice(0, 2), sources.slice(2)])("$0.name", (pair) => {
+describe.for([
+  ["bases with computed cells that follow edits", sources.slice(0, 2)],
+  ["other bases", sources.slice(2)],
+] as const)("%s", ([, pair]) => {
   test.concurrent.for(pair)(
     "in live mode, every cell of $name is in SQL whenever the feed is read to its end",
     {
