@@ -17,6 +17,7 @@ import { requestHeaders } from "./headers";
 import type { CallClass } from "./metrics";
 import { failed, ownAnswer } from "./own-answers";
 import { recordRateLimit, waitForQuota } from "./quota";
+import { recordOf } from "./recorded-first";
 import { replicaRead, sayFromSource } from "./replica-read";
 import { type ProxyTarget, parseTarget } from "./target";
 import { askUpstream, type UpstreamRequest } from "./upstream";
@@ -123,7 +124,7 @@ async function withBody(
   const writing = ctx.coalescer.forward(
     ctx,
     upstreamRequest,
-    { baseId, call, caller, open },
+    { baseId, call, caller, open, isRecorded: recordOf(request) },
     request.signal,
     elsewhere,
   );

@@ -34,6 +34,8 @@ export interface WriteTarget {
   caller: Caller;
   /** Opens its share of the requests that hold a connection to the source. */
   open: OpenShare;
+  /** The write is sent once this has resolved, and not at all if it is false. */
+  isRecorded?: Promise<boolean> | undefined;
 }
 
 /** A write that the source has answered. */
@@ -68,7 +70,7 @@ interface OutgoingWrite {
 export async function sendWrite(
   ctx: ProxyContext,
   { address, compose, isComplete }: OutgoingWrite,
-  { baseId, call, caller, open }: WriteTarget,
+  { baseId, call, caller, open, isRecorded }: WriteTarget,
   signal: AbortSignal,
   elsewhere: Elsewhere,
 ): Promise<SentWrite | Response> {
@@ -85,7 +87,9 @@ export async function sendWrite(
     if (!share.take(1)) return ownAnswer("WRITES_FULL");
     // Not before: a write that is refused, or leaves the queue, costs no statement.
     const writer = { isWriters: caller.isOwnKeyOf, caller: caller.keyHash };
-    prepared = await ctx.writes.prepare(baseId, call, writer);
+    const preparing = ctx.writes.prepare(baseId, call, writer);
+    if ((await isRecorded) === false) return failed(ctx.proxyMetrics, "aborted");
+    prepared = await preparing;
     return prepared.elsewhere && servedElsewhere(prepared.elsewhere);
   };
   const held = await waitForQuota(ctx, { ...caller, quotaKey }, address, signal, elsewhere, prepare);

@@ -12,6 +12,7 @@ import {
 } from "../../../core/control/change-sets";
 import { proxied } from "../../../core/source";
 import { MINUTE_MS, SECOND_MS } from "../../../core/time-units";
+import { sendOnceRecorded } from "../recorded-first";
 import { SQL_HEADER } from "../write";
 
 type Fetch = (request: Request) => Response | Promise<Response>;
@@ -77,12 +78,17 @@ export class BaseCalls {
     this.#headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
   }
 
-  /** Makes the operations, of one table and kind. The cells of the records in the answer are by id if those that are written are. */
+  /**
+   * Makes the operations, of one table and kind. The cells of the records in the answer are by id if those that are written are.
+   *
+   * @param isRecorded they are sent once this has resolved, and not at all if it is false; absent: at once
+   */
   write(
     operation: OperationKind,
     table: string,
     items: Pick<HeldItem, "recordId" | "cells">[],
     typecast: boolean,
+    isRecorded?: Promise<boolean>,
   ) {
     const query = new URLSearchParams();
     if (operation === "delete") for (const { recordId } of items) query.append("records[]", recordId!);
@@ -95,7 +101,7 @@ export class BaseCalls {
       operation === "delete"
         ? undefined
         : { records, typecast: typecast || undefined, returnFieldsByFieldId };
-    return this.#ask(methodOf[operation], this.#pathOf(table, query), body);
+    return this.#ask(methodOf[operation], this.#pathOf(table, query), body, isRecorded);
   }
 
   /** Reads the records with these ids; those that are gone are missing from the result. */
@@ -159,7 +165,7 @@ export class BaseCalls {
     }
   }
 
-  async #ask(method: string, path: string, body?: object): Promise<Answer> {
+  async #ask(method: string, path: string, body?: object, isRecorded?: Promise<boolean>): Promise<Answer> {
     const request = new Request(this.#address + path, {
       method,
       headers: this.#headers,
@@ -167,6 +173,7 @@ export class BaseCalls {
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
     this.#stop.throwIfAborted();
+    if (isRecorded) sendOnceRecorded(request, isRecorded);
     const response = await this.#fetch(request);
     const text = await response.text();
     return this.#answerOf(response, text);

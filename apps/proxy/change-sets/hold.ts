@@ -1,7 +1,7 @@
 /** Holds a change set while it is carried out, and lets go of it in time for another proxy to take it. */
 import { linkedAbort } from "../../../core/async";
 import type { Context } from "../../../core/context";
-import { type HeldSet, LET_GO_MS, RENEW_EVERY_MS, renewChangeSet } from "../../../core/control/change-sets";
+import { LET_GO_MS, RENEW_EVERY_MS, renewChangeSet, type SetHold } from "../../../core/control/change-sets";
 
 export interface Hold extends Disposable {
   /** Aborted when another proxy may have the set soon, or with the signal that `holdSet` got. */
@@ -13,7 +13,7 @@ export interface Hold extends Disposable {
   renew(problem?: string): Promise<void>;
 }
 
-export function holdSet({ db, log }: Pick<Context, "db" | "log">, set: HeldSet, stop: AbortSignal): Hold {
+export function holdSet({ db, log }: Pick<Context, "db" | "log">, set: SetHold, stop: AbortSignal): Hold {
   const over = linkedAbort(stop);
   let problem = "";
   const letGo = () => {

@@ -37,9 +37,11 @@ export class WriteCoalescer {
     signal: AbortSignal,
     elsewhere: Elsewhere,
   ): Promise<Response> {
-    const { baseId, call, caller } = target;
+    const { baseId, call, caller, isRecorded } = target;
     const write = mayCoalesce(caller) && singleWriteOf(request, baseId, call, caller.keyHash);
     if (!write) return forwardWrite(ctx, request, target, signal, elsewhere);
+    // A batch that it has joined may be sent at any moment.
+    if ((await isRecorded) === false) return failed(ctx.proxyMetrics, "aborted");
     const waiting = this.#waiting.get(caller.keyHash) ?? 0;
     if (waiting >= MAX_WAITING) return tooMany();
     this.#waiting.set(caller.keyHash, waiting + 1);

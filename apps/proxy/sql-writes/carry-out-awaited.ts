@@ -4,25 +4,29 @@
  * A call that the source has not answered stays recorded as sent. The transaction fails, and the runner of change sets
  * finds out what became of the call; it is not made again.
  */
+
+import { linkedAbort, onAbort, withTimeout } from "../../../core/async";
 import type { Context } from "../../../core/context";
 import { decryptApiKey } from "../../../core/control/bases";
 import {
   type AwaitedOperation,
   areById,
-  createAwaitedSet,
   createSubmittedSet,
   differingCells,
   endApplied,
   endChangeSet,
   type HeldItem,
-  type HeldSet,
+  newAwaitedSet,
   type Outcome,
   recordOutcomes,
   recordSent,
   releaseChangeSet,
+  type SetHold,
   sourceOfWrites,
+  type WritesSource,
 } from "../../../core/control/change-sets";
-import type { BaseCalls, Failure } from "../change-sets/base-calls";
+import { CONTROL_PATIENCE_MS } from "../../../core/keys";
+import type { Answer, BaseCalls, Failure } from "../change-sets/base-calls";
 import { firstBatch } from "../change-sets/batches";
 import { holdSet } from "../change-sets/hold";
 import { keepsFiles, withKeptFiles } from "./kept-files";
@@ -53,6 +57,8 @@ export interface MadeWrites {
 
 interface Carrying {
   ctx: Pick<Context, "config" | "db" | "secrets" | "log">;
+  /** Where the writes of each base went last, by its id. */
+  lastSources: Map<string, WritesSource>;
   callsOf(sourceBaseId: string, apiKey: string, stop: AbortSignal): BaseCalls;
   /** The client is gone: nothing more is sent. */
   gone: AbortSignal;
@@ -120,24 +126,57 @@ async function completed(
   return { sqlstate: UNSENT, message, detail };
 }
 
+/**
+ * The first call is prepared while the set is recorded, for where the last writes of the base went. It is sent once the set is
+ * recorded, if the writes still go there.
+ */
 async function carryOutAwaited(
-  { ctx, callsOf, gone, later }: Carrying,
-  { operations, ...asked }: SqlWrites,
+  { ctx, lastSources, callsOf, gone, later }: Carrying,
+  asked: SqlWrites,
 ): Promise<MadeWrites | SqlError> {
+  const { baseId, operations, typecast } = asked;
   const isChecked = operations.some(({ expected }) => expected !== undefined);
-  const created = await createAwaitedSet(ctx, {
-    ...asked,
-    operations,
-    // Before rows are compared, nothing is sent.
-    sending: isChecked ? 0 : firstBatch(operations.map(asItem)).length,
-  }).catch((error: unknown) => notRecorded(ctx, { operations, ...asked }, error));
-  if (!created) return IS_OFF;
-  if ("sqlstate" in created) return created;
-  const { set, items } = created;
+  const first = firstBatch(operations.map(asItem));
+  // Before rows are compared, nothing is sent.
+  const { set, items, record } = newAwaitedSet(ctx, { ...asked, sending: isChecked ? 0 : first.length });
+  using over = linkedAbort(gone);
+  const callsTo = ({ sourceBaseId, encryptedApiKey }: WritesSource) =>
+    callsOf(sourceBaseId, decryptApiKey(ctx, { id: baseId, encryptedApiKey }), over.signal);
+  const expected = isChecked ? undefined : lastSources.get(baseId);
+  const expectedCalls = expected && callsTo(expected);
+  const recording = record();
+  const isAsExpected = withTimeout(
+    CONTROL_PATIENCE_MS,
+    () => false,
+    recording.then(
+      (source) => JSON.stringify(source) === JSON.stringify(expected),
+      () => false,
+    ),
+  );
+  const early = expectedCalls?.write(first[0]!.operation, first[0]!.table, first, typecast, isAsExpected);
+  early?.catch(() => {});
+  const source = await recording.catch((error: unknown) => notRecorded(ctx, asked, error));
+  if (source === undefined) lastSources.delete(baseId);
+  if (source === undefined) return IS_OFF;
+  if ("sqlstate" in source) return source;
+  lastSources.set(baseId, source);
   using hold = holdSet(ctx, set, gone);
-  const apiKey = decryptApiKey(ctx, { id: set.baseId, encryptedApiKey: set.encryptedApiKey });
-  const calls = callsOf(set.sourceBaseId, apiKey, hold.signal);
-  const run: Run = { ctx, set, calls, items, made: [], last: [], isPending: false, isOpen: false };
+  onAbort(hold.signal, () => over.abort());
+  const isEarly = early !== undefined && (await isAsExpected);
+  const calls = isEarly ? expectedCalls! : callsTo(source);
+  const run: Run = {
+    ctx,
+    set,
+    calls,
+    stop: over.signal,
+    typecast,
+    items,
+    early: isEarly ? early : undefined,
+    made: [],
+    last: [],
+    isPending: false,
+    isOpen: false,
+  };
   try {
     const stale = isChecked ? await compare(run) : undefined;
     const error = stale ?? (await sendAll(run));
@@ -154,9 +193,14 @@ async function carryOutAwaited(
 
 interface Run {
   ctx: Pick<Context, "db" | "secrets" | "log">;
-  set: HeldSet;
+  set: SetHold;
   calls: BaseCalls;
+  /** Aborted when nothing more must be sent. */
+  stop: AbortSignal;
+  typecast: boolean;
   items: HeldItem[];
+  /** The answer to the first call, if it was prepared while the set was recorded. */
+  early: Promise<Answer> | undefined;
   made: string[];
   /** The operations of the last call, which are not recorded yet. */
   last: { id: string; recordId: string }[];
@@ -242,15 +286,18 @@ async function sendAll(run: Run): Promise<SqlError | undefined> {
   for (let from = 0; from < items.length; ) {
     const batch = firstBatch(items.slice(from, from + COMPARED));
     const [{ operation, table, state } = { operation: "create" as const, table: "", state: "" }] = batch;
-    if (state !== "sent") {
-      const isSent = await recordSent(
-        ctx,
-        set,
-        batch.map(({ id }) => ({ id, before: undefined })),
-      );
-      if (!isSent) return failed(run, batch, NOT_HELD);
-    }
-    const answer = await run.calls.write(operation, table, batch, set.typecast);
+    const begun = from === 0 ? run.early : undefined;
+    const isSent =
+      begun !== undefined ||
+      (state === "sent"
+        ? !run.stop.aborted
+        : await recordSent(
+            ctx,
+            set,
+            batch.map(({ id }) => ({ id, before: undefined })),
+          ));
+    if (!isSent) return failed(run, batch, NOT_HELD);
+    const answer = await (begun ?? run.calls.write(operation, table, batch, run.typecast));
     if (answer.kind !== "made") return failed(run, batch, answer);
     const records = answer.body.records as { id: string }[] | undefined;
     if (records?.length !== batch.length)

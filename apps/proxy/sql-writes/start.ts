@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { Context } from "../../../core/context";
 import { writeSecretOf } from "../../../core/control/bases";
-import { listWrites } from "../../../core/control/change-sets";
+import { listWrites, type WritesSource } from "../../../core/control/change-sets";
 import { BaseCalls } from "../change-sets/base-calls";
 import { carryOutWrites } from "./carry-out-awaited";
 import { UnfitValue } from "./cells";
@@ -44,6 +44,7 @@ export async function startSqlWrites(
 ): Promise<WriteEndpointServer | undefined> {
   const { config, log } = ctx;
   if (config.writePort === undefined) return undefined;
+  const lastSources = new Map<string, WritesSource>();
   return openWriteEndpoint({
     port: config.writePort,
     host: config.host,
@@ -56,7 +57,7 @@ export async function startSqlWrites(
       if (asked.kind === "hello") return { answer: { ok: true } };
       if (asked.kind === "log") return { answer: { rows: await logged(ctx, baseId, asked.user) } };
       try {
-        return await write(ctx, fetch, baseId, asked, gone);
+        return await write({ ctx, lastSources, fetch }, baseId, asked, gone);
       } catch (error) {
         log.warn({ error, baseId }, "a SQL write failed");
         const failure = {
@@ -83,9 +84,14 @@ function tlsOf({ writeTlsCertificate, writeTlsKey }: Context["config"]) {
   return { cert: readFileSync(writeTlsCertificate), key: readFileSync(writeTlsKey) };
 }
 
+interface Writing {
+  ctx: StartContext;
+  lastSources: Map<string, WritesSource>;
+  fetch(request: Request): Response | Promise<Response>;
+}
+
 async function write(
-  ctx: StartContext,
-  fetch: (request: Request) => Response | Promise<Response>,
+  { ctx, lastSources, fetch }: Writing,
   baseId: string,
   { operations, types, ...asked }: WriteRequest,
   gone: AbortSignal,
@@ -104,6 +110,7 @@ async function write(
   const answer = await carryOutWrites(
     {
       ctx,
+      lastSources,
       gone,
       later: (work) => {
         rest = work;

@@ -8,7 +8,7 @@ import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
 import { encryptCells, encryptError, openError } from "./cells";
 import { CHANGE_SET_CHANNEL, type ItemState, MOST_OPEN } from "./change-sets";
-import { HELD_FOR, type HeldItem, type HeldSet } from "./claims";
+import { HELD_FOR, type HeldItem, type HeldSet, type SetHold } from "./claims";
 import type { CellValues, ChangeOperation, OperationKind } from "./operations";
 
 /** An operation of a transaction. */
@@ -34,12 +34,20 @@ interface NewAwaitedSet extends SqlSet {
   sending: number;
 }
 
+/** Where the writes of a base go. */
+export type WritesSource = Pick<HeldSet, "sourceBaseId" | "encryptedApiKey">;
+
+/** A set before it is recorded. */
+export interface UnrecordedSet {
+  set: SetHold;
+  items: HeldItem[];
+  /** Records it, once. @returns undefined if the base's setting is off, or the base is being moved or deleted */
+  record(): Promise<WritesSource | undefined>;
+}
+
 /** Returns where the writes of a base go; undefined if the base's setting is off, or the base is being moved or deleted. */
-export async function sourceOfWrites(
-  db: Db,
-  baseId: string,
-): Promise<Pick<HeldSet, "sourceBaseId" | "encryptedApiKey"> | undefined> {
-  const [source] = await db<Pick<HeldSet, "sourceBaseId" | "encryptedApiKey">[]>`
+export async function sourceOfWrites(db: Db, baseId: string): Promise<WritesSource | undefined> {
+  const [source] = await db<WritesSource[]>`
     select source_base_id as "sourceBaseId", encrypted_api_key as "encryptedApiKey" from bases
     where id = ${baseId} and ${isWritable(db)}`;
   return source;
@@ -47,39 +55,34 @@ export async function sourceOfWrites(
 
 const isWritable = (db: Db) => db`sql_writes and state not in ('moving', 'deleting')`;
 
-/** @returns undefined if the base's setting is off, or the base is being moved or deleted */
-export async function createAwaitedSet(
+export function newAwaitedSet(
   { db, secrets }: Pick<Context, "db" | "secrets">,
   asked: NewAwaitedSet,
-): Promise<{ set: HeldSet; items: HeldItem[] } | undefined> {
+): UnrecordedSet {
   const id = newId("change_set");
   const holder = crypto.randomUUID();
   const rows = rowsOf(secrets, asked.operations, asked.sending);
-  const [found] = await db<Pick<HeldSet, "platform" | "sourceBaseId" | "encryptedApiKey">[]>`
-    with base as materialized (
-      select id, platform, source_base_id, encrypted_api_key from bases
-      where id = ${asked.baseId} and ${isWritable(db)} for key share
-    ), made as (
-      insert into change_sets (id, base_id, note, typecast, state, decided_at, holder, held_until, is_awaited, sql_role,
-        application_name)
-      select ${id}, b.id, ${asked.note}, ${asked.typecast}, 'running', now(), ${holder}, now() + ${HELD_FOR}::interval,
-        true, ${asked.sqlRole}, ${asked.applicationName}
-      from base as b returning id
-    ), items as (
-      ${insertItems(db, rows)}
-    )
-    select platform, source_base_id as "sourceBaseId", encrypted_api_key as "encryptedApiKey" from base`;
-  if (!found) return undefined;
-  const set = {
-    id,
-    baseId: asked.baseId,
-    ...found,
-    typecast: asked.typecast,
-    isAwaited: true,
-    holder,
-    decidedAgoMs: 0,
+  return {
+    set: { id, holder },
+    items: rows.map(({ item }) => item),
+    async record() {
+      const [source] = await db<WritesSource[]>`
+        with base as materialized (
+          select id, source_base_id, encrypted_api_key from bases
+          where id = ${asked.baseId} and ${isWritable(db)} for key share
+        ), made as (
+          insert into change_sets (id, base_id, note, typecast, state, decided_at, holder, held_until, is_awaited, sql_role,
+            application_name)
+          select ${id}, b.id, ${asked.note}, ${asked.typecast}, 'running', now(), ${holder}, now() + ${HELD_FOR}::interval,
+            true, ${asked.sqlRole}, ${asked.applicationName}
+          from base as b returning id
+        ), items as (
+          ${insertItems(db, rows)}
+        )
+        select source_base_id as "sourceBaseId", encrypted_api_key as "encryptedApiKey" from base`;
+      return source;
+    },
   };
-  return { set, items: rows.map(({ item }) => item) };
 }
 
 /**

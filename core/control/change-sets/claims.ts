@@ -19,8 +19,13 @@ const MOST_OF_ACCOUNT = 5;
 /** How often it renews it, ms. */
 export const RENEW_EVERY_MS = 5000;
 
-export interface HeldSet {
+/** A set, and the name of a proxy's hold on it. */
+export interface SetHold {
   id: string;
+  holder: string;
+}
+
+export interface HeldSet extends SetHold {
   baseId: string;
   platform: string;
   sourceBaseId: string;
@@ -28,7 +33,6 @@ export interface HeldSet {
   typecast: boolean;
   /** A client waits for it, or did: what was not sent is not made later. */
   isAwaited: boolean;
-  holder: string;
   /** Time since it was approved, ms. */
   decidedAgoMs: number;
 }
@@ -93,7 +97,7 @@ export async function claimChangeSet(db: Db): Promise<HeldSet | undefined> {
  */
 export async function renewChangeSet(
   db: Db,
-  { id, holder }: HeldSet,
+  { id, holder }: SetHold,
   problem: string,
 ): Promise<ChangeSetState | undefined> {
   const [set] = await db<{ state: ChangeSetState }[]>`
@@ -106,7 +110,7 @@ export async function renewChangeSet(
 }
 
 /** Lets another proxy take the set at once. */
-export async function releaseChangeSet(db: Db, { id, holder }: HeldSet): Promise<void> {
+export async function releaseChangeSet(db: Db, { id, holder }: SetHold): Promise<void> {
   await db`update change_sets set held_until = null where id = ${id} and holder = ${holder}`;
 }
 
@@ -150,7 +154,7 @@ export async function madeRecords(
  */
 export async function recordSent(
   { db, secrets }: Secrets,
-  { id, holder }: HeldSet,
+  { id, holder }: SetHold,
   items: { id: string; before: CellValues | undefined }[],
 ): Promise<boolean> {
   const before = items.map((item) =>
@@ -191,7 +195,7 @@ export async function recordOutcomes(
 /** Records that the last operations of the set were applied, as all others were, and ends it: in one statement. */
 export async function endApplied(
   db: Db,
-  { id, holder }: HeldSet,
+  { id, holder }: SetHold,
   items: { id: string; recordId: string }[],
 ): Promise<void> {
   await db`
@@ -204,7 +208,7 @@ export async function endApplied(
 }
 
 /** Ends the set, whose operations all have results. */
-export async function endChangeSet(db: Db, { id, holder }: HeldSet): Promise<void> {
+export async function endChangeSet(db: Db, { id, holder }: SetHold): Promise<void> {
   await db`
     update change_sets as s
     set ended_at = now(), holder = null, held_until = null, problem = '', state = case

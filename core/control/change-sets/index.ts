@@ -1,11 +1,12 @@
 /** Change sets: ordered changes of records that Basetide makes in the source, their approval, results and undoing. */
 export {
   type AwaitedOperation,
-  createAwaitedSet,
   createSubmittedSet,
   endedSets,
   listWrites,
+  newAwaitedSet,
   sourceOfWrites,
+  type WritesSource,
 } from "./awaited";
 export {
   CHANGE_SET_CHANNEL,
@@ -42,6 +43,7 @@ export {
   recordSent,
   releaseChangeSet,
   renewChangeSet,
+  type SetHold,
   unfinishedItems,
 } from "./claims";
 export { COMPUTED_TYPES, couldBecome, differingCells, otherForms } from "./compare-cells";
