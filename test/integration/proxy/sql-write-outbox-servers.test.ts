@@ -1,9 +1,10 @@
 /** Queued SQL writes on each version of Postgres, without dblink or a superuser, on customers' servers, and through PgBouncer. */
 import postgres from "postgres";
-import { expect, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { getBase, replicaTarget, updateSettings } from "../../../core/control/bases";
 import { databaseCredentials, getDatabase } from "../../../core/control/placement";
 import { grantWrites, openOutbox } from "../../../core/replica";
+import { faultProxy } from "../../support/fault-proxy";
 import { until } from "../../support/poll";
 import { proxyStack } from "../../support/proxy-stack";
 import { HAS_PGBOUNCER, pgBouncer } from "../../support/servers/pgbouncer";
@@ -12,6 +13,8 @@ import { POSTGRES_VERSIONS } from "../../support/servers/postgres-versions";
 import { writableTasks, writeStack } from "../../support/sql-writes";
 
 const VERSIONS = process.env.WRITES === "all" ? POSTGRES_VERSIONS : (["15", "18"] as const);
+/** In each direction. */
+const DELAY_MS = 50;
 const TASKS = "tblTasks000000001";
 
 type Scene = Awaited<ReturnType<typeof writableTasks>>;
@@ -152,3 +155,41 @@ test("the error of a server that cannot connect back names queued writes, which 
   });
   expect(changed.settings).toMatchObject({ sqlWrites: true, sqlWritesQueued: true });
 });
+
+test("behind round trips of 100 ms and lost connections, transactions are made in their order, each once", async () => {
+  const { hostname, port } = new URL(inject("clusterUrl"));
+  await using line = await faultProxy({ host: hostname, port: Number(port) }, { isPostgres: false });
+  await using stack = await proxyStack({
+    REPLICA_URL: line.over(inject("clusterUrl")),
+    UPSTREAM_TIMEOUT_MS: "5000",
+  });
+  const at = await writableTasks(stack, 0, { isQueued: true });
+  const { url } = await at.writer();
+  // The client is near its server, and Basetide is not.
+  const near = Object.assign(new URL(url), { hostname, port }).href;
+  await using releases = new AsyncDisposableStack();
+  const sql = postgres(near, { max: 1, onnotice: () => {} });
+  releases.defer(() => sql.end());
+  line.delayMs = DELAY_MS;
+  const open = async (states: string[]) =>
+    (await sql`select from write.log where state = any (${states})`).length;
+  const wanted: string[] = [];
+  const faults = [() => {}, () => line.reset(), () => line.blackhole()];
+  for (const [part, fault] of faults.entries()) {
+    for (let nth = 0; nth < 5; nth++) {
+      const name = `Row ${part} ${nth}`;
+      await sql`insert into write.tasks (name) values (${name})`;
+      wanted.push(name);
+      if (nth === 2) await fault();
+    }
+    await until(async () => (await open(["queued", "sent"])) === 0, {
+      what: "the transactions have results",
+      timeoutMs: 90_000,
+    });
+  }
+  expect(at.inSource().map(({ Name }) => Name)).toEqual(wanted);
+  expect(await sql`select from write.log where state = 'applied'`).toHaveLength(wanted.length);
+  await until(async () => (await sql`select from tasks`).length === wanted.length, {
+    what: "SQL shows them",
+  });
+}, 300_000);
