@@ -9,6 +9,8 @@ const SETTLED_MS = 60_000;
 /** A point that no transaction reaches in this time is not waited for, ms. */
 const PATIENCE_MS = 20_000;
 const HEALED_MS = 60_000;
+/** The longest time for which a process stands still, ms: longer than a proxy holds a change set without renewing that. */
+const FROZEN_MS = 20_000;
 
 const points = ["any time", "before COMMIT", "before the call", "after the call"] as const;
 /** Of queued writes: the change set is stored, and the outbox does not say so yet. */
@@ -48,6 +50,11 @@ export async function killAtRandom(run: KillRun): Promise<KillReport> {
     client: async (sourceBaseId) =>
       scene.bases.find((base) => base.sourceBaseId === sourceBaseId)!.line.reset(),
     endpoint: () => proxy.kill(),
+    "frozen endpoint": async () => {
+      proxy.freeze();
+      await Bun.sleep(random.int(0, FROZEN_MS));
+      proxy.thaw();
+    },
     "server's connections": () => scene.terminateBackends(),
     "server process": async () => void replica.killBackend(),
     server: async () => {
