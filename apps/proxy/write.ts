@@ -88,6 +88,8 @@ export async function sendWrite(
     // Not before: a write that is refused, or leaves the queue, costs no statement.
     const writer = { isWriters: caller.isOwnKeyOf, caller: caller.keyHash };
     const preparing = ctx.writes.prepare(baseId, call, writer);
+    // Awaited below, unless the write is not sent.
+    preparing.catch(() => {});
     if ((await isRecorded) === false) return failed(ctx.proxyMetrics, "aborted");
     prepared = await preparing;
     return prepared.elsewhere && servedElsewhere(prepared.elsewhere);

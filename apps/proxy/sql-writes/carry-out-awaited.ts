@@ -11,6 +11,7 @@ import { decryptApiKey } from "../../../core/control/bases";
 import {
   type AwaitedOperation,
   areById,
+  type CellValues,
   createSubmittedSet,
   differingCells,
   endApplied,
@@ -18,6 +19,7 @@ import {
   type HeldItem,
   newAwaitedSet,
   type Outcome,
+  otherForms,
   recordOutcomes,
   recordSent,
   releaseChangeSet,
@@ -203,7 +205,7 @@ interface Run {
   early: Promise<Answer> | undefined;
   made: string[];
   /** The operations of the last call, which are not recorded yet. */
-  last: { id: string; recordId: string }[];
+  last: { id: string; recordId: string; after: CellValues | undefined }[];
   isPending: boolean;
   /** A call has no answer. */
   isOpen: boolean;
@@ -215,7 +217,7 @@ interface Run {
  */
 async function recordEnd({ ctx, set, last }: Run): Promise<void> {
   try {
-    await endApplied(ctx.db, set, last);
+    await endApplied(ctx, set, last);
   } catch (error) {
     ctx.log.warn({ error, changeSet: set.id }, "the end of a SQL write could not be recorded");
     await releaseChangeSet(ctx.db, set).catch(() => {});
@@ -299,7 +301,7 @@ async function sendAll(run: Run): Promise<SqlError | undefined> {
     if (!isSent) return failed(run, batch, NOT_HELD);
     const answer = await (begun ?? run.calls.write(operation, table, batch, run.typecast));
     if (answer.kind !== "made") return failed(run, batch, answer);
-    const records = answer.body.records as { id: string }[] | undefined;
+    const records = answer.body.records as { id: string; fields?: CellValues }[] | undefined;
     if (records?.length !== batch.length)
       return failed(run, batch, {
         kind: "unknown",
@@ -308,7 +310,10 @@ async function sendAll(run: Run): Promise<SqlError | undefined> {
         afterMs: 0,
         message: "Airtable's answer has other records",
       });
-    const applied = batch.map(({ id }, at) => ({ id, recordId: records[at]!.id }));
+    const applied = batch.map(({ id, cells }, at) => {
+      const { id: recordId, fields } = records[at]!;
+      return { id, recordId, after: cells && fields ? otherForms(cells, fields) : undefined };
+    });
     from += batch.length;
     if (from < items.length)
       await recordOutcomes(

@@ -194,14 +194,17 @@ export async function recordOutcomes(
 
 /** Records that the last operations of the set were applied, as all others were, and ends it: in one statement. */
 export async function endApplied(
-  db: Db,
+  { db, secrets }: Secrets,
   { id, holder }: SetHold,
-  items: { id: string; recordId: string }[],
+  items: { id: string; recordId: string; after: CellValues | undefined }[],
 ): Promise<void> {
+  const after = items.map((item) => item.after && encryptCells(secrets, item.after, "after", item.id));
   await db`
     with last as (
-      update change_items as i set record_id = n.record_id, state = 'applied'
-      from unnest(${items.map((item) => item.id)}::text[], ${items.map(({ recordId }) => recordId)}::text[]) as n (id, record_id)
+      update change_items as i
+      set record_id = n.record_id, encrypted_after = coalesce(n.after, i.encrypted_after), state = 'applied'
+      from unnest(${items.map((item) => item.id)}::text[], ${items.map(({ recordId }) => recordId)}::text[],
+        ${after.map((text) => text ?? null)}::text[]) as n (id, record_id, after)
       where i.id = n.id and i.set_id = ${id} and i.state in ('waiting', 'sent'))
     update change_sets set ended_at = now(), holder = null, held_until = null, problem = '', state = 'applied'
     where id = ${id} and holder = ${holder} and ended_at is null`;

@@ -1,8 +1,8 @@
 /** SQL writes that fail: in the second call, without an answer, against changed records, and while tables change. */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, type TestContext, test } from "vitest";
-import { updateSettings } from "../../../core/control/bases";
-import { undoChangeSet } from "../../../core/control/change-sets";
+import { getBase, updateSettings } from "../../../core/control/bases";
+import { getChangeSet, undoChangeSet } from "../../../core/control/change-sets";
 import { errorOf } from "../../support/error-of";
 import { fuzzRuns } from "../../support/fuzz";
 import { until } from "../../support/poll";
@@ -249,6 +249,23 @@ test("views follow renamed and deleted fields and tables, and keep who may write
   await sql`update write.people set tasks = ${at.inSource("Jobs")[1]!.id} where name = 'Ada'`;
   const [{ set } = { set: "" }] = await sql<{ set: string }[]>`select set from write.log limit 1`;
   expect((await errorOf(undoChangeSet(stack.managed, at.base, set))).message).toContain("is not known");
+});
+
+test("what Airtable has in another form than SQL has written can be undone", async (context) => {
+  const at = await writableTasks(context);
+  const sql = await at.writer();
+  await sql.begin(async (tx) => {
+    await tx`set local basetide.typecast = on`;
+    await tx`insert into write.people (name, tasks) values ('Ada', array['Task 0'])`;
+  });
+  expect(at.inSource("People")).toMatchObject([{ Name: "Ada", Tasks: [at.inSource()[0]!.id] }]);
+  const [{ set } = { set: "" }] = await sql<{ set: string }[]>`select set from write.log limit 1`;
+  const isEnded = async () => (await getChangeSet(stack.ctx.db, at.base.id, set)).endedAt !== null;
+  await until(isEnded, { what: "the write is recorded" });
+  await updateSettings(stack.managed, at.base, { changeSets: true });
+  const undone = await undoChangeSet(stack.managed, await getBase(stack.ctx.db, at.base.id), set);
+  await until(async () => at.inSource("People").length === 0, { what: "the record is gone" });
+  expect(undone.undoes).toBe(set);
 });
 
 /** A step of a random transaction. */
