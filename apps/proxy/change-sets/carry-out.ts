@@ -4,7 +4,7 @@
  * An operation is recorded as sent before its request, and gets its result after the answer. If there was no answer (this
  * process died, or the source did not answer), the source is asked whether it has made it, after the time for which the proxy
  * waits for an answer: a late request has arrived by then. An update or a delete that it has not made is sent again; so is a
- * create, if the source has no record with these cells that was created since.
+ * create, unless a record that was created since may be it.
  */
 import { Notifier, wait } from "../../../core/async";
 import type { Context } from "../../../core/context";
@@ -231,6 +231,8 @@ async function sendBatch(run: Run, batch: HeldItem[], before: Before): Promise<b
   }
   if (answer.kind === "refused") {
     if (batch.length > 1 && OF_ONE_RECORD.has(answer.status)) {
+      // One half is sent at a time: what was sent and has no result is one call.
+      await settled(batch.map(({ id }) => ({ id, state: "waiting" })));
       const middle = Math.ceil(batch.length / 2);
       return (
         (await sendBatch(run, batch.slice(0, middle), before)) &&
@@ -284,15 +286,16 @@ async function settleChanges(run: Run, items: HeldItem[]): Promise<boolean> {
   if (!Array.isArray(read)) return answeredBadly(run, read, items).then(() => false);
   const found = new Map(read.map((record) => [record.id, record.fields]));
   await run.settled(
-    items.map(({ id, operation, recordId, cells }) => {
+    items.map(({ id, operation, recordId, cells, before }): Outcome => {
       const has = found.get(recordId!);
-      const isMade = operation === "delete" ? !has : has && differingCells(cells!, has).length === 0;
-      // Another update of the same cells would do no harm, but there is none.
-      if (!isMade && has && cells && run.set.isAwaited && couldBecome(cells, has)) {
-        const error = "Airtable has other values, which these may have become";
-        return { id, state: "unknown", errorType: "AMBIGUOUS", error };
-      }
-      return { id, state: isMade ? "applied" : "waiting" };
+      if (operation === "delete") return { id, state: has ? "waiting" : "applied" };
+      const after = has && otherForms(cells!, has);
+      if (has && !after) return { id, state: "applied" };
+      const isAsBefore = has && before && differingCells(before, has).length === 0;
+      if (!has || isAsBefore || !couldBecome(cells!, has)) return { id, state: "waiting" };
+      if (before) return { id, state: "applied", after };
+      const error = "Airtable has other values, which these may have become";
+      return { id, state: "unknown", errorType: "AMBIGUOUS", error };
     }),
   );
   return true;
@@ -318,6 +321,8 @@ async function settleCreates(run: Run, items: HeldItem[]): Promise<boolean> {
     ({ id, createdTime }) => !known.has(id) && Date.parse(createdTime) >= sinceMs - SECOND_MS,
   );
   const facts = candidates.length > 0 ? await calls.tables() : undefined;
+  if (facts && !(facts instanceof Map) && facts.kind !== "refused")
+    return answeredBadly(run, facts, items).then(() => false);
   const primary = facts instanceof Map ? facts.get(table)?.primary : undefined;
   await run.settled(matched(items, candidates, made, primary));
   return true;

@@ -161,11 +161,12 @@ async function carryOutAwaited(
   if (source === undefined) lastSources.delete(baseId);
   if (source === undefined) return IS_OFF;
   if ("sqlstate" in source) return source;
-  lastSources.set(baseId, source);
   using hold = holdSet(ctx, set, gone);
   onAbort(hold.signal, () => over.abort());
   const isEarly = early !== undefined && (await isAsExpected);
   const calls = isEarly ? expectedCalls! : callsTo(source);
+  // Its key can be read.
+  lastSources.set(baseId, source);
   const run: Run = {
     ctx,
     set,

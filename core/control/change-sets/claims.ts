@@ -45,6 +45,8 @@ export interface HeldItem {
   recordId: string | null;
   cells: CellValues | undefined;
   expected: CellValues | undefined;
+  /** Of an operation that was sent: the cells that it replaces, if they are known. */
+  before?: CellValues | undefined;
   state: ItemState;
   /** Time since it was sent, ms; null: it was not. */
   sentAgoMs: number | null;
@@ -121,10 +123,11 @@ export async function unfinishedItems(
   limit: number,
 ): Promise<HeldItem[]> {
   const rows = await db<
-    (Omit<HeldItem, "cells" | "expected"> & { cells: string | null; expected: string | null })[]
+    (Omit<HeldItem, "cells" | "expected" | "before"> &
+      Record<"cells" | "expected" | "before", string | null>)[]
   >`
     select id, position, operation, table_ref as "table", record_id as "recordId", encrypted_cells as cells,
-      encrypted_expected as expected, state,
+      encrypted_expected as expected, case when state = 'sent' then encrypted_before end as before, state,
       extract(epoch from clock_timestamp() - sent_at)::float8 * 1000 as "sentAgoMs"
     from change_items where set_id = ${setId} and state in ('waiting', 'sent')
     order by state = 'waiting', position limit ${limit}`;
@@ -132,6 +135,7 @@ export async function unfinishedItems(
     ...row,
     cells: openCells(secrets, row.cells, "cells", row.id),
     expected: openCells(secrets, row.expected, "expected", row.id),
+    before: openCells(secrets, row.before, "before", row.id),
   }));
 }
 

@@ -37,7 +37,9 @@ export function otherForms(cells: CellValues, read: CellValues): CellValues | un
  * source cuts a time to its day, rewrites Markdown, and with `typecast` makes links of names and numbers of texts.
  */
 export function couldBecome(cells: CellValues, read: CellValues): boolean {
-  return Object.keys(cells).every((key) => couldBe(cells[key], read[key]));
+  const keys = Object.keys(cells);
+  // A record without any of them is a new one of somebody's.
+  return keys.some((key) => !isEmpty(read[key])) && keys.every((key) => couldBe(cells[key], read[key]));
 }
 
 function couldBe(written: unknown, read: unknown): boolean {
@@ -55,8 +57,9 @@ function couldBe(written: unknown, read: unknown): boolean {
 function couldBeText(written: string, read: string): boolean {
   if (lettersOf(written) === lettersOf(read) || ID.test(written) !== ID.test(read)) return true;
   if (!ISO_DAY.test(read) || !/\d/.test(written)) return false;
-  const apartMs = Math.abs(Date.parse(written) - Date.parse(read));
-  return Number.isNaN(apartMs) || apartMs <= FARTHEST_ZONES_MS;
+  // Otherwise the field says whether the day or the month comes first.
+  if (!ISO_DAY.test(written)) return true;
+  return Math.abs(Date.parse(written) - Date.parse(read)) <= FARTHEST_ZONES_MS;
 }
 
 /** Of a record or a choice. */

@@ -493,6 +493,71 @@ test.each([
 
 /** Histories that are made at the same time, since each mostly waits, with its own base. */
 const HISTORIES = 4;
+test("of a call that Airtable has refused because of one record, only what was sent again is looked up", async () => {
+  const at = await tasks(0);
+  stack.sandbox.control.addFault({
+    kind: "reset",
+    when: "after",
+    after: 1,
+    count: 1,
+    base: at.sourceBaseId,
+    method: "POST",
+  });
+  const set = await at.make(
+    ["Open", "Done", "Open", "None"].map((Status, nth) => ({
+      operation: "create",
+      table: "Tasks",
+      fields: { Name: `New ${nth}`, Status },
+    })),
+  );
+  expect((await at.items(set)).map(({ state }) => state)).toEqual([
+    "applied",
+    "applied",
+    "applied",
+    "refused",
+  ]);
+  expect(named(at.inSource())).toEqual(["New 0", "New 1", "New 2"]);
+});
+
+test("a create is not made again before it is known which field names its record", async () => {
+  const at = await tasks(0);
+  const { control } = stack.sandbox;
+  const base = at.sourceBaseId;
+  control.addFault({ kind: "reset", when: "after", count: 1, base, method: "POST" });
+  control.addFault({ kind: "status_500", count: 2, path: `/meta/bases/${base}` });
+  const set = await at.create([
+    { operation: "create", table: "Tasks", fields: { Name: "New", Status: "Open" } },
+  ]);
+  await until(async () => at.inSource().length === 1, { what: "Airtable has made it", intervalMs: 5 });
+  control.updateRecords(base, "Tasks", [{ id: at.inSource()[0]!.id, fields: { Status: "Done" } }]);
+  await at.ended(set);
+  expect(at.inSource()).toHaveLength(1);
+  expect(await at.items(set)).toMatchObject([{ state: "unknown", errorType: "AMBIGUOUS" }]);
+});
+
+test("an update without an answer keeps what it has replaced, also where Airtable has it in another form", async () => {
+  const at = await tasks(2);
+  const { control } = stack.sandbox;
+  const base = at.sourceBaseId;
+  control.updateRecords(
+    base,
+    "Tasks",
+    at.ids.map((id) => ({ id, fields: { Took: 60 } })),
+  );
+  control.addFault({ kind: "reset", when: "after", count: 1, base, method: "PATCH" });
+  const update = (record: string) => ({
+    operation: "update" as const,
+    table: "Tasks",
+    record,
+    fields: { Took: "1:30:00" },
+  });
+  const set = await at.make(at.ids.map(update), { typecast: true });
+  expect(set).toMatchObject({ state: "applied" });
+  expect(callsOf(base, "PATCH")).toBe(1);
+  await at.ended(await undoChangeSet(stack.ctx, at.base, set.id));
+  expect(at.inSource().map(({ fields }) => fields.Took)).toEqual([60, 60]);
+});
+
 const FAULTS = ["status_500", "status_502_html", "reset", "hang", "broken_json", "truncated"] as const;
 
 test(
