@@ -122,7 +122,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
     },
     moveIn: (live, seen, issues, readAs) =>
       onReplica(async () => {
-        // What replaces a table has queries at once; autovacuum analyzes others within a minute. Before the table is locked,
+        // What replaces a table has queries at once; autovacuum analyzes others. Before the table is locked,
         // because writes wait for that lock.
         if (live && !isAnalyzed) await change([`analyze ${table}`]);
         isAnalyzed = true;

@@ -110,7 +110,11 @@ async function makeTemplate(admin: Sql, superuserUrl: string, role: string): Pro
   await admin.unsafe(`comment on database ${draft} is '${version}'`);
   // In one transaction: a replica that is created meanwhile finds one of the two, and is never without its limits.
   await admin.begin(async (tx) => {
-    if (found) await tx.unsafe(`alter database ${name} rename to ${outdated}`);
+    if (found) {
+      await tx.unsafe(`alter database ${name} rename to ${outdated}`);
+      // An operator may have marked it, and Postgres drops no template.
+      await tx.unsafe(`alter database ${outdated} is_template false`);
+    }
     await tx.unsafe(`alter database ${draft} rename to ${name}`);
   });
   await admin.unsafe(`drop database if exists ${outdated}`);

@@ -136,10 +136,11 @@ export async function createDatabase(admin: Sql, database: string, installation?
   // The template may be replaced meanwhile.
   const isLocked = await overRaces(async () => {
     // Its owner is the admin that the server was prepared for, and owns what is copied: another could not use it. Postgres
-    // lets no other copy it, except a superuser.
+    // lets no other copy it, except a superuser. Its comment has its version: without one, a person has made it.
     const [prepared] = await admin<{ is_locked: boolean }[]>`
       select not (select rolsuper from pg_roles where rolname = current_user) as is_locked from pg_database
-      where datname = ${TEMPLATE_DATABASE} and datdba = to_regrole(quote_ident(current_user))`;
+      where datname = ${TEMPLATE_DATABASE} and datdba = to_regrole(quote_ident(current_user))
+        and shobj_description(oid, 'pg_database') is not null`;
     if (prepared) {
       try {
         await copy(TEMPLATE_DATABASE);

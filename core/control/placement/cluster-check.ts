@@ -138,7 +138,8 @@ async function readFacts(sql: postgres.Sql): Promise<Facts> {
     select current_user as role, rolsuper as is_super, rolcreatedb or rolsuper as may_create_databases,
       rolcreaterole or rolsuper as may_create_roles,
       exists(select from pg_database where datname = ${TEMPLATE_DATABASE}
-        and datdba = to_regrole(quote_ident(current_user))) as has_template,
+        and datdba = to_regrole(quote_ident(current_user))
+        and shobj_description(oid, 'pg_database') is not null) as has_template,
       current_setting('server_version_num')::int / 10000 as version,
       current_setting('reserved_connections', true)::int as reserved,
       current_setting('max_prepared_transactions')::int > 0 as may_prepare,

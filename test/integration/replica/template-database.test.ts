@@ -104,6 +104,10 @@ test("I8: while an upgrade replaces the template, no database is created without
   await creatingAllTheTime(create, async (another) => {
     for (let upgrade = 0; upgrade < 5; upgrade++) {
       await query(server.superuserUrl, `comment on database ${TEMPLATE_DATABASE} is 'an earlier version'`);
+      await query(
+        server.superuserUrl,
+        `alter database ${TEMPLATE_DATABASE} is_template ${upgrade % 2 === 0}`,
+      );
       await prepareCluster(server.superuserUrl, login);
       await another();
     }
