@@ -96,5 +96,9 @@ test.concurrent("the bases of a worker that gets SIGTERM are free when it ends, 
   expect(await leaving.exited).toBe(0);
   // Nothing waits for its heartbeats.
   expect(await heldBy(fleet)).toHaveLength(1);
+  const held = await fleet.ctx.db`
+    select from pgboss.job as j where j.name = 'sync' and j.state = 'active'
+      and not exists (select from job_holders as h where h.id = j.data->>'holder' and h.seen_at > '-infinity')`;
+  expect(held).toHaveLength(0);
   await allSynced(fleet, from, 10_000);
 });

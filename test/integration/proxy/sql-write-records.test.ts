@@ -22,6 +22,9 @@ const names = (at: Scene) => at.inSource().map(({ Name }) => Name as string);
 /** Lets no change set be recorded until the result is called. */
 async function holdRecords(): Promise<() => Promise<void>> {
   const { db } = stack.ctx;
+  // A session's next write waits for the end of its last one to be recorded.
+  const isEnded = async () => (await db`select from change_sets where ended_at is null`).length === 0;
+  await until(isEnded, { what: "earlier writes are recorded" });
   const { promise, resolve } = Promise.withResolvers<void>();
   const isLocked = Promise.withResolvers<void>();
   const locking = db.begin(async (tx) => {
@@ -68,6 +71,7 @@ test.each([false, true])(
     await sql`insert into write.tasks (name) values ('First')`;
     const end = await holdRecords();
     const writing = sql`insert into write.tasks (name) values ('Second')`.execute();
+    writing.catch(() => {});
     await isRecording();
     await post(at, "Third");
     await post(at, "Fourth");
@@ -85,6 +89,7 @@ test("a set that is recorded late is sent once", async () => {
   await sql`insert into write.tasks (name) values ('First')`;
   const end = await holdRecords();
   const writing = sql`insert into write.tasks (name) values ('Second')`.execute();
+  writing.catch(() => {});
   await isRecording();
   const from = performance.now();
   await until(() => performance.now() - from > 1500, { what: "the call is no longer prepared" });

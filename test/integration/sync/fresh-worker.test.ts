@@ -6,9 +6,9 @@ import { rawAnswer } from "../../support/broken-source";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { until } from "../../support/poll";
 
-vi.setConfig({ testTimeout: 180_000 });
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 });
 
-const LONG_MS = 60_000;
+const LONG_MS = 120_000;
 /** Of a page of a slow table. */
 const SLOW_MS = 1000;
 
