@@ -33,7 +33,7 @@ import { holdSet } from "./hold";
 
 /** Operations that are prepared together: one call reads as many records. */
 const PREPARED = 100;
-/** A set that could not be sent for this long ends without the rest; so long it is tried to find out what became of a call. */
+/** A set that could not be sent for this long ends without the rest; a call of unknown outcome is looked up for this long. */
 const LONGEST_MS = DAY_MS;
 /** The source's times have a resolution of one second, and so has what is known of its clock. */
 const CLOCK_MS = 2 * SECOND_MS;
@@ -293,8 +293,9 @@ async function settleChanges(run: Run, items: HeldItem[]): Promise<boolean> {
       if (has && !after) return { id, state: "applied" };
       const isAsBefore = has && before && differingCells(before, has).length === 0;
       if (!has || isAsBefore || !couldBecome(cells!, has)) return { id, state: "waiting" };
-      if (before) return { id, state: "applied", after };
-      const error = "Airtable has other values, which these may have become";
+      // Of an awaited set, SQL says what was there, in forms of its own.
+      if (!run.set.isAwaited) return { id, state: "applied", after };
+      const error = "Airtable has other values, which may come from this write";
       return { id, state: "unknown", errorType: "AMBIGUOUS", error };
     }),
   );

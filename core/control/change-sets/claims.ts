@@ -189,7 +189,8 @@ export async function recordOutcomes(
     with set as materialized (select state from change_sets where id = ${setId} for share)
     update change_items as i
     set record_id = coalesce(n.record_id, i.record_id), error_type = n.error_type, encrypted_error = n.error,
-      encrypted_after = coalesce(n.after, i.encrypted_after), state = case when n.state = 'waiting' and set.state = 'canceled' then 'not_applied' else n.state end
+      encrypted_after = coalesce(n.after, i.encrypted_after),
+      state = case when n.state = 'waiting' and set.state = 'canceled' then 'not_applied' else n.state end
     from set, unnest(${column(({ id }) => id)}::text[], ${column(({ state }) => state)}::text[],
       ${column(({ recordId }) => recordId)}::text[], ${column(({ errorType }) => errorType ?? "")}::text[],
       ${errors}::text[], ${after}::text[]) as n (id, state, record_id, error_type, error, after)

@@ -251,6 +251,22 @@ test("views follow renamed and deleted fields and tables, and keep who may write
   expect((await errorOf(undoChangeSet(stack.managed, at.base, set))).message).toContain("is not known");
 });
 
+test("an update that Airtable has not made is not applied, though the old values could be forms of the new ones", async (context) => {
+  const at = await writableTasks(context);
+  const sql = await at.writer();
+  await sql`insert into write.tasks (name, hours) values ('New', 4)`;
+  stack.sandbox.control.addFault({
+    kind: "reset",
+    when: "before",
+    count: 1,
+    base: at.sourceBaseId,
+    method: "PATCH",
+  });
+  const error = await errorOf(sql`update write.tasks set status = 'Done', hours = 4.5 where name = 'New'`);
+  expect(error.code).toBe("08007");
+  expect(await states(sql)).toEqual({ applied: 1, not_applied: 1 });
+});
+
 test("what Airtable has in another form than SQL has written can be undone", async (context) => {
   const at = await writableTasks(context);
   const sql = await at.writer();
