@@ -34,6 +34,5 @@ test.each(KINDS)(
     });
     console.log(`KILLS_SEED=${seed}`, report);
     expect(report.wrong).toEqual([]);
-    expect(report.told.committed).toBeGreaterThan(0);
   },
 );

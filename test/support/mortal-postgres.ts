@@ -5,6 +5,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/post
 import { readPidFile } from "../../apps/up/postgres/postmaster";
 import { createLogger } from "../../core/log";
 import { type FaultProxy, faultProxy } from "./fault-proxy";
+import { freePort } from "./free-port";
 import { scratchFolder } from "./scratch";
 import { primarySettings, type Standby, startStandby } from "./standby";
 
@@ -48,7 +49,7 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
   const log = createLogger("fatal", "chaos");
   const lines = new Set<FaultProxy>();
   let server: EmbeddedPostgres | undefined;
-  let port = 0;
+  let port = await freePort();
   let standbys = 0;
 
   async function start(): Promise<void> {

@@ -5,6 +5,7 @@ import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { signal } from "./mortal-postgres";
 import { processTree } from "./peer-process";
+import { until } from "./poll";
 import { type Program, startProgram } from "./program";
 import { repoRoot } from "./source-files";
 
@@ -14,6 +15,8 @@ export type Role = "worker" | "proxy" | "console";
 const RESTART_MS = 1000;
 /** From SIGTERM to SIGKILL, as orchestrators have it. */
 const GRACE_MS = 30_000;
+/** Of a program's output in an error, characters. */
+const SHOWN_OUTPUT = 2000;
 const PORT_VARIABLE: Record<Role, string> = {
   worker: "WORKER_PORT",
   proxy: "PROXY_PORT",
@@ -41,6 +44,8 @@ export interface Supervised extends AsyncDisposable {
   freeze(): void;
   thaw(): void;
   isReady(): Promise<boolean>;
+  /** Resolves when it is ready. The error has the end of what it wrote. */
+  untilReady(timeoutMs: number): Promise<void>;
 }
 
 export function supervise(
@@ -51,6 +56,7 @@ export function supervise(
   logFile: string | undefined,
 ): Supervised {
   let program: Program | undefined;
+  let saidBefore = "";
   let isOver = false;
   /** It was stopped or killed on purpose. */
   let isExpected = false;
@@ -69,7 +75,8 @@ export function supervise(
     void started.exited.then((code) => {
       // Without its databases, a start fails with one clear line and is repeated.
       const hasStarted = started.output().includes('"started"');
-      const said = `${name} ended with ${code}: ${started.errors().slice(-2000)}`;
+      const said = `${name} ended with ${code}: ${started.errors().slice(-SHOWN_OUTPUT)}`;
+      saidBefore = said;
       if (logFile) appendFileSync(logFile, `== ${said}\n${started.output()}\n`);
       if (!isExpected && !isOver && hasStarted) faults.push(said);
       program = undefined;
@@ -122,6 +129,14 @@ export function supervise(
         return (await fetch(`http://127.0.0.1:${port}/readyz`, { signal })).ok;
       } catch {
         return false;
+      }
+    },
+    async untilReady(timeoutMs) {
+      try {
+        await until(self.isReady, { what: `${name} is ready`, timeoutMs, intervalMs: 50 });
+      } catch (error) {
+        const says = program?.output().slice(-SHOWN_OUTPUT) ?? "nothing: it does not run";
+        throw new Error(`${(error as Error).message}; it says ${says}; before: ${saidBefore}`);
       }
     },
     async [Symbol.asyncDispose]() {

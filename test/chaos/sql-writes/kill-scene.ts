@@ -11,7 +11,6 @@ import { type FaultProxy, faultProxy } from "../../support/fault-proxy";
 import { freePort } from "../../support/free-port";
 import { connectLive, startLiveFleet } from "../../support/live-fleet";
 import { type MortalPostgres, mortalPostgres } from "../../support/mortal-postgres";
-import { until } from "../../support/poll";
 import { type Supervised, supervise } from "../../support/supervised";
 import { createTasksBase } from "../../support/tasks-base";
 
@@ -70,7 +69,7 @@ export async function startKillScene(options: {
       process.env.KILLS_LOG,
     ),
   );
-  await until(() => proxy.isReady(), { what: "the proxy is ready", timeoutMs: 30_000 });
+  await proxy.untilReady(30_000);
   const bases: WritableBase[] = [];
   for (let nth = 0; nth < options.bases; nth++) {
     const sourceBaseId = createTasksBase(fleet.sandbox.control, 0);

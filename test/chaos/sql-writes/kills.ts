@@ -134,7 +134,17 @@ export async function killAtRandom(run: KillRun): Promise<KillReport> {
     report.wrong.push(...proxy.faults.splice(0));
   }
 
-  for (const writer of writers) writer.start();
+  /** Starts the clients, and waits until each has committed: what is committed can be lost. */
+  async function start(): Promise<void> {
+    const before = writers.map(({ told }) => told.committed);
+    for (const writer of writers) writer.start();
+    await until(() => writers.every(({ told }, nth) => told.committed > before[nth]!), {
+      what: "every client has committed a transaction",
+      timeoutMs: HEALED_MS,
+    });
+  }
+
+  await start();
   for (let count = 0; count < run.kills; ) {
     const victim = random.pick([...Object.keys(victims), "Airtable's answer"]);
     const reached: readonly Point[] = run.isQueued ? [...points, BETWEEN] : points;
@@ -154,7 +164,7 @@ export async function killAtRandom(run: KillRun): Promise<KillReport> {
     if (++count % run.wave > 0 && count < run.kills) continue;
     await settle();
     for (const one of report.wrong) run.print(`     WRONG ${one}`);
-    if (count < run.kills) for (const writer of writers) writer.start();
+    if (count < run.kills) await start();
   }
   for (const { told, results, errors } of writers) {
     add(report.told, told);

@@ -106,13 +106,13 @@ function failedRuns(base: Base) {
   return listRuns(fleet.ctx.db, base.id, 100).then((runs) => runs.filter((run) => run.error_code !== null));
 }
 
-/** Resolves with the base once all its tables can be read again and one more sync has completed. */
-async function recovered({ id }: Base): Promise<Base> {
-  await until(async () => (await getBase(fleet.ctx.db, id)).failingTables.length === 0, {
-    what: "no table fails",
-    timeoutMs: 60_000,
-  });
-  return fleet.synced(id);
+/** Resolves with the base once a sync has completed after which all its tables can be read: a fault's effect may be noted late. */
+function recovered({ id }: Base): Promise<Base> {
+  const base = async () => {
+    const synced = await fleet.synced(id);
+    return synced.failingTables.length === 0 && synced;
+  };
+  return until(base, { what: "no table fails after a sync", timeoutMs: 60_000 });
 }
 
 test.concurrent("occasional bad answers cost another attempt, and fail no sync", async () => {
