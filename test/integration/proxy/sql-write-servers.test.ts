@@ -2,13 +2,16 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
-import { expect, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { getBase, replicaTarget, updateSettings } from "../../../core/control/bases";
 import { databaseCredentials, getDatabase } from "../../../core/control/placement";
 import { grantWrites, prepareCluster } from "../../../core/replica";
 import { dblinkSetup } from "../../../core/replica/write-door";
 import { createAuthority } from "../../support/certificates";
 import { errorOf } from "../../support/error-of";
+import { faultProxy } from "../../support/fault-proxy";
+import { freePort } from "../../support/free-port";
+import { until } from "../../support/poll";
 import { scratchFolder } from "../../support/scratch";
 import { HAS_PGBOUNCER, pgBouncer } from "../../support/servers/pgbouncer";
 import { PASSWORD, postgresServer } from "../../support/servers/postgres-server";
@@ -16,6 +19,8 @@ import { POSTGRES_VERSIONS } from "../../support/servers/postgres-versions";
 import { writableTasks, writeStack } from "../../support/sql-writes";
 
 const VERSIONS = process.env.WRITES === "all" ? POSTGRES_VERSIONS : (["15", "17"] as const);
+/** In each direction. */
+const DELAY_MS = 50;
 const TASKS = "tblTasks000000001";
 
 test.each(VERSIONS)("on Postgres %s, without a superuser", async (version) => {
@@ -106,3 +111,61 @@ test("a server without dblink: the error has the statements for a superuser, aft
   });
   expect(changed.settings.sqlWrites).toBe(true);
 });
+
+test("behind round trips of 100 ms, and where the way to the endpoint breaks in a call, each row is made once or not at all", async () => {
+  const { hostname, port } = new URL(inject("clusterUrl"));
+  const writePort = await freePort();
+  await using toReplica = await faultProxy({ host: hostname, port: Number(port) }, { isPostgres: false });
+  await using toEndpoint = await faultProxy({ host: "127.0.0.1", port: writePort }, { isPostgres: false });
+  await using stack = await writeStack({
+    REPLICA_URL: toReplica.over(inject("clusterUrl")),
+    WRITE_PORT: String(writePort),
+    UPSTREAM_TIMEOUT_MS: "5000",
+  });
+  const { managed } = stack;
+  const distant = { ...managed, config: { ...managed.config, writePort: toEndpoint.port } };
+  const at = await writableTasks({ ...stack, managed: distant }, 0);
+  const { url } = await at.writer();
+  // The client is near its server, and Basetide is not.
+  const near = Object.assign(new URL(url), { hostname, port }).href;
+  const sql = postgres(near, { max: 1, onnotice: () => {} });
+  for (const line of [toReplica, toEndpoint]) line.delayMs = DELAY_MS;
+  const wanted: string[] = [];
+  for (const mode of ["at_commit", "at_once"]) {
+    await sql`select set_config('basetide.writes', ${mode}, false)`;
+    for (let nth = 0; nth < 4; nth++) {
+      const names = Array.from(
+        { length: mode === "at_commit" ? 12 : 1 },
+        (_, row) => `${mode} ${nth} ${row}`,
+      );
+      const isKept = nth !== 1;
+      const writing = sql.begin("read write", async (tx) => {
+        await tx`insert into write.tasks (name) select unnest(${names}::text[])`;
+        if (!isKept) throw new Error("not wanted");
+      });
+      if (isKept || mode === "at_once") wanted.push(...names);
+      if (isKept) await writing;
+      else await expect(writing).rejects.toThrow("not wanted");
+    }
+  }
+  expect(at.inSource().map(({ Name }) => Name)).toEqual(wanted);
+  const { control } = stack.sandbox;
+  for (const when of ["before", "after"] as const) {
+    const fault = control.addFault({ kind: "hang", count: 1, when, base: at.sourceBaseId });
+    const writing = sql`insert into write.tasks (name) values (${when})`;
+    const failing = errorOf(writing);
+    await until(() => control.faults().some(({ id, played }) => id === fault.id && played === 1), {
+      what: "the call is under way",
+    });
+    toEndpoint.reset();
+    expect((await failing).code).toMatch(/^08/);
+  }
+  const open = async () => (await sql`select from write.log where state in ('sent', 'waiting')`).length;
+  await until(async () => (await open()) === 0, { what: "all writes have a result", timeoutMs: 60_000 });
+  const made = at.inSource().map(({ Name }) => Name);
+  expect(new Set(made).size).toBe(made.length);
+  expect(await sql`select from write.log where state = 'applied'`).toHaveLength(made.length);
+  await at.sync();
+  expect(await sql`select from tasks`).toHaveLength(made.length);
+  await sql.end();
+}, 120_000);
