@@ -209,6 +209,15 @@ begin
   then
     return 'occupied';
   end if;
+  begin
+    execute format('lock table {{swap}}.%I in access exclusive mode nowait', p_built);
+  exception when lock_not_available then
+    -- Usually an autovacuum holds it.
+    perform {{swap}}.wait_until(clock_timestamp()
+      + {{swap}}.lock_patience(array[format('{{swap}}.%I', p_built)::regclass::oid], p_timeout::interval));
+    execute format('lock table {{swap}}.%I in access exclusive mode', p_built);
+    perform set_config('lock_timeout', p_timeout, true);
+  end;
   if v_old is not null then
     perform {{swap}}.probe_table(v_live.name, p_timeout);
     perform {{swap}}.own_table(v_live.name);

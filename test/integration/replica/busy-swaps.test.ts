@@ -159,7 +159,7 @@ test("history of a swap is not computed while a query locks the table", async ()
   expect(await workedOut()).toEqual({ is_called: true, n: 1 });
 });
 
-test("an autovacuum that locks a table gives way to its change", async () => {
+test("an autovacuum that locks a table gives way to its change, and one that locks a build to its first appearance", async () => {
   await using server = await replicaServer({ autovacuum: "on", autovacuum_naptime: "1s" });
   const { database, role } = await provisionDatabase(server.clusterUrl);
   const url = databaseUrl(server.clusterUrl, database);
@@ -171,17 +171,20 @@ test("an autovacuum that locks a table gives way to its change", async () => {
     const table = sourceTable("tblO", "Orders", { Price: "number" });
     const first = planSchema(new Map(), { tables: [table] }, SETTINGS);
     await putBuild({ replica, epoch }, await startBuild(replica, epoch, first.rebuild[0]!), undefined);
-    await sql.unsafe(`
-      insert into public.orders select 'rec' || i, now(), i from generate_series(1, 100000) as i;
-      alter table public.orders set (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1,
-        autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0);
-      update public.orders set price = price + 1`);
-    const vacuuming = async () =>
-      (
-        await sql`select from pg_locks where relation = 'public.orders'::regclass and mode = 'ShareUpdateExclusiveLock'
-          and granted and pid <> pg_backend_pid()`
-      ).length > 0;
-    await until(vacuuming, { what: "the autovacuum is at work", timeoutMs: 30_000 });
+    const vacuuming = async (relation: string) => {
+      await sql.unsafe(`
+        insert into ${relation} select 'rec' || i, now(), i from generate_series(1, 100000) as i;
+        alter table ${relation} set (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1,
+          autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0);
+        update ${relation} set price = price + 1`);
+      const isLocked = async () =>
+        (
+          await sql`select from pg_locks where relation = ${relation}::regclass and mode = 'ShareUpdateExclusiveLock'
+            and granted and pid <> pg_backend_pid()`
+        ).length > 0;
+      await until(isLocked, { what: "the autovacuum is at work", timeoutMs: 30_000 });
+    };
+    await vacuuming("public.orders");
     const catalog = await loadCatalog(replica);
     const renamed = planSchema(catalog, { tables: [{ ...table, name: "Purchases" }] }, SETTINGS);
     // A busy machine may need a second try; the vacuum itself would take hours.
@@ -190,7 +193,21 @@ test("an autovacuum that locks a table gives way to its change", async () => {
       timeoutMs: 20_000,
       retryErrors: true,
     });
-    expect((await loadCatalog(replica)).get("tblO")!.spec.name).toBe("purchases");
+    const both = await loadCatalog(replica);
+    expect(both.get("tblO")!.spec.name).toBe("purchases");
+    const second = planSchema(
+      both,
+      { tables: [sourceTable("tblB", "Bills", { Price: "number" })] },
+      SETTINGS,
+    );
+    const build = await startBuild(replica, epoch, second.rebuild[0]!);
+    await vacuuming('public_swap."tblB"');
+    await until(() => putBuild({ replica, epoch }, build, undefined), {
+      what: "the build is live",
+      timeoutMs: 20_000,
+      retryErrors: true,
+    });
+    expect((await loadCatalog(replica)).get("tblB")!.spec.name).toBe("bills");
   } finally {
     await replica.close();
   }
