@@ -134,6 +134,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
             select ${sql.unsafe(swap)}.move_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${name},
               ${JSON.stringify(row)}::text::jsonb, ${JSON.stringify(issueRows(issues))}::text::json,
               ${settled}::text[]) as moved`,
+          !live,
         );
         return answer!.moved;
       }),

@@ -31,10 +31,15 @@ export class CatalogReaders {
    * ended, or has used up its time. Repeats if `work` finds another such session.
    *
    * @param work receives the sessions whose time is up, for `may_change`; after MOST_TRIES null, which stands for all
+   * @param triesFirst `work` locks nothing that readers use, so that it may find out by itself whether there are any
    */
-  async change<T>(tables: string[], work: (settled: string[] | null) => Promise<T>): Promise<T> {
+  async change<T>(
+    tables: string[],
+    work: (settled: string[] | null) => Promise<T>,
+    triesFirst = false,
+  ): Promise<T> {
     for (let tries = 1; ; tries++) {
-      await this.#settle(tables);
+      if (tries > 1 || !triesFirst) await this.#settle(tables);
       try {
         return await onReplica(() => work(tries > MOST_TRIES ? null : this.#settled()));
       } catch (error) {

@@ -254,7 +254,8 @@ export async function loadCatalog(replica: Replica): Promise<Catalog> {
  *   shapes are read again
  */
 export function readCatalog({ schema, sql, swap }: Replica, known?: Catalog): Promise<KnownCatalog> {
-  const specs = new Map(Array.from(known?.values() ?? [], ({ shape, spec }) => [shape, spec]));
+  const before = new Map(Array.from(known?.values() ?? [], (table) => [table.shape, table]));
+  const shapes = [...before.keys()];
   return onReplica(async () => {
     const rows = await sql<
       {
@@ -267,16 +268,19 @@ export function readCatalog({ schema, sql, swap }: Replica, known?: Catalog): Pr
         state: string;
       }[]
     >`
-      select t.table_id as id, t.shape, t.read_as as "readAs",
-        case when t.shape <> all (${[...specs.keys()]}::integer[]) then t.spec end as spec,
+      select t.table_id as id, t.shape,
+        case when t.shape <> all (${shapes}::integer[]) then t.spec end as spec,
+        case when t.shape <> all (${shapes}::integer[]) then t.read_as end as "readAs",
         case when r.rolname <> current_user then r.rolname end as other, current_user::text as us,
-        (select ${sql.unsafe(swap)}.catalog_state())::text as state
+        -- As in mark_sync().
+        (bit_xor(hashint8extended(coalesce(c.relowner::bigint, 0), hashtextextended(t.table_id, t.xmin::text::bigint)))
+          over ())::text as state
       from ${sql.unsafe(swap)}._tables as t
-        left join pg_class as c on c.relnamespace = to_regnamespace(${schema}) and c.relname = t.name
+        left join pg_class as c on c.relnamespace = (select to_regnamespace(${schema})) and c.relname = t.name::name
         left join pg_roles as r on r.oid = c.relowner`;
     const catalog: Catalog = new Map(
-      rows.map(({ id, shape, spec: read, readAs, other, us }) => {
-        const spec = read ?? specs.get(shape)!;
+      rows.map(({ id, shape, other, us, ...row }) => {
+        const { spec, readAs } = row.spec ? { spec: row.spec, readAs: row.readAs } : before.get(shape)!;
         const remedy = `Basetide needs this name: give it to the role ${us}, or rename or drop it`;
         const taken = other && `${schema}.${spec.name} belongs to the role ${other}, and ${remedy}`;
         return [id, { shape, spec, readAs: readAs ?? undefined, ...(taken && { taken }) }];

@@ -96,16 +96,22 @@ export function retiredTables({ sql, swap }: Replica): Promise<Map<string, strin
 export function foreignNames({ sql, schema, swap }: Replica, tableIds: readonly string[]): Promise<string[]> {
   return onReplica(async () => {
     const rows = await sql<{ name: string }[]>`
-      select c.relname as name from pg_class as c
-      where c.relnamespace = ${schema}::regnamespace and c.relname !~ '^_'
-        and c.relname not in (select t.name::name from ${sql.unsafe(swap)}._tables as t)
-        and not exists (select from ${sql.unsafe(swap)}._link_views as l where l.name = c.relname)
-        and not exists (select from ${sql.unsafe(swap)}._aliases as a where a.view = c.oid)
-        and c.relname not in (
-          select l.name from ${sql.unsafe(swap)}.leftovers() as l where l.table_id = any (${tableIds}::text[]))
+      with relations as materialized (
+        -- In one query with the other conditions, Postgres would check those first, for all relations of the database.
+        select c.oid, c.relname as name from pg_class as c where c.relnamespace = ${schema}::regnamespace
+      ), types as materialized (
+        select y.typname as name from pg_type as y where y.typnamespace = ${schema}::regnamespace and y.typrelid = 0
+      ), others as materialized (
+        select r.name from relations as r
+        where r.name !~ '^_' and r.name not in (select t.name::name from ${sql.unsafe(swap)}._tables as t)
+          and not exists (select from ${sql.unsafe(swap)}._link_views as l where l.name = r.name)
+          and not exists (select from ${sql.unsafe(swap)}._aliases as a where a.view = r.oid)
+      )
+      select o.name from others as o
+      where o.name not in (
+        select l.name from ${sql.unsafe(swap)}.leftovers() as l where l.table_id = any (${tableIds}::text[]))
       union
-      select y.typname from pg_type as y
-      where y.typnamespace = ${schema}::regnamespace and y.typname !~ '^_' and y.typrelid = 0`;
+      select y.name from types as y where y.name !~ '^_'`;
     return rows.map(({ name }) => name);
   });
 }

@@ -44,7 +44,6 @@ create or replace function {{swap}}.record_aliases(p_tables jsonb) returns void 
       join jsonb_to_recordset(n.spec -> 'columns') as c ("fieldId" text, name text) using ("fieldId")
     where o.name <> c.name
   ) as l
-  where s.alias_days > 0
   on conflict (scope, name) do update
     set table_id = excluded.table_id, field_id = excluded.field_id, made_at = now(), expires_at = excluded.expires_at
 $record_aliases$;

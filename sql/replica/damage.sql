@@ -90,10 +90,12 @@ create or replace function {{swap}}.leftovers() returns table (name name, table_
 language sql stable as $leftovers$
   -- There are few of them, and only their comments are looked up. The names are hashed: without statistics, Postgres would
   -- compare each with each.
-  with unknown as materialized (
+  with own as materialized (
     select c.oid, c.relname from pg_class as c
     where c.relnamespace = '{{schema}}'::regnamespace and c.relkind = 'r' and c.relowner = (select {{swap}}.our_role())
-      and c.relname !~ '^_' and c.relname not in (select t.name::name from {{swap}}._tables as t)
+  ), unknown as materialized (
+    select o.oid, o.relname from own as o
+    where o.relname !~ '^_' and o.relname not in (select t.name::name from {{swap}}._tables as t)
   )
   select u.relname, split_part(obj_description(u.oid, 'pg_class'), e'\n\n', 2) from unknown as u
 $leftovers$;

@@ -354,16 +354,6 @@ begin
   perform pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' table ' || p_table, 0));
 end $lock$;
 
--- catalog_state(): changes whenever a row of the catalog does, or the owner of its table. Saves reading the specs.
--- The owner is a subquery: Postgres would join all of pg_class, since it has no statistics about so small a table. A row
--- whose table was dropped counts too: record_damage changes it.
-create or replace function {{swap}}.catalog_state() returns bigint language sql stable as $catalog_state$
-  select coalesce(bit_xor(hashint8extended(coalesce((select c.relowner::bigint from pg_class as c
-    where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')), 0),
-    hashtextextended(t.table_id, t.xmin::text::bigint))), 0)
-  from {{swap}}._tables as t
-$catalog_state$;
-
 -- mark_sync(epoch, completes, begins, …): the running sync has completed now, another one begins now, or both. With
 -- p_tables, a sync begins that reads these tables, and the result is:
 --   read_version     a new one
@@ -417,7 +407,9 @@ begin
   if p_tables is not null then
     read_version := nextval('{{swap}}._versions');
     select
-      -- As in catalog_state().
+      -- As in core/replica/replica.ts. Changes whenever a row of the catalog does, or the owner of its table. The owner is
+      -- a subquery: Postgres would join all of pg_class, since it has no statistics about so small a table. A row whose
+      -- table was dropped counts too: record_damage changes it.
       p_catalog is not null and p_catalog = (
         select coalesce(bit_xor(hashint8extended(coalesce((select c.relowner::bigint from pg_class as c
           where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')), 0),
@@ -489,7 +481,7 @@ begin
       and current_setting('transaction_isolation') = 'read committed'
       and (not p_begins or current_setting('synchronous_commit') not in ('off', 'local', 'remote_write'))
     returning case when p_begins then nextval('{{swap}}._versions') end,
-      -- As in catalog_state().
+      -- As in mark_sync().
       p_catalog is not null and p_catalog = (
         select coalesce(bit_xor(hashint8extended(coalesce((select c.relowner::bigint from pg_class as c
           where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')), 0),

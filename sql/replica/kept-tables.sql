@@ -196,15 +196,17 @@ declare
 begin
   perform {{swap}}.forbid_writes(p_built);
   for one in
-    select {{swap}}.role_name(g.grantee) as name, g.is_grantable
-    from pg_default_acl as d cross join aclexplode(d.defaclacl) as g
-    where d.defaclrole = {{swap}}.our_role() and d.defaclnamespace = '{{schema}}'::regnamespace
-      and d.defaclobjtype = 'r' and g.privilege_type = 'SELECT'
+    select string_agg(r.name, ', ') as names, r.is_grantable from (
+      select {{swap}}.role_name(g.grantee) as name, g.is_grantable
+      from pg_default_acl as d cross join aclexplode(d.defaclacl) as g
+      where d.defaclrole = {{swap}}.our_role() and d.defaclnamespace = '{{schema}}'::regnamespace
+        and d.defaclobjtype = 'r' and g.privilege_type = 'SELECT'
+      union select quote_ident(s.reader), false from {{swap}}._state as s
+    ) as r group by r.is_grantable
   loop
-    execute format('grant select on %s to %s %s', p_built, one.name,
+    execute format('grant select on %s to %s %s', p_built, one.names,
       case when one.is_grantable then 'with grant option' else '' end);
   end loop;
-  execute format('grant select on %s to %I', p_built, (select s.reader from {{swap}}._state as s));
 end $grant_reads$;
 
 -- own_comment(spec, column): the comment that we put on the table (column is null) or on this column of it, as

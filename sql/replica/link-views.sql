@@ -264,6 +264,16 @@ begin
     n.table_name, n.column_name, p_view.columns[1], p_view.columns[2]));
 end $describe$;
 
+-- has_views(table): returns whether a view may have to change with this row of the catalog: one of ours, or one of the
+-- customer's that waits for a table.
+create or replace function {{swap}}.has_views(p_table jsonb) returns boolean language sql stable as $has_views$
+  select s.link_views or s.sql_writes or jsonb_path_exists(p_table, '$.spec.columns[*].filesOf')
+    or exists (select from {{swap}}._link_views) or exists (select from {{swap}}._aliases)
+    or exists (select from {{swap}}._write_views) or exists (select from {{swap}}._orphaned_views)
+    or exists (select from {{swap}}._kept_views)
+  from {{swap}}._state as s
+$has_views$;
+
 -- lock_for_links(): serializes changes of the views. Taken before any other lock on a table or a view.
 create or replace function {{swap}}.lock_for_links() returns void language sql as $lock_for_links$
   select pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' links', 0))

@@ -120,16 +120,22 @@ $unused_name$;
 
 -- move_relation(relation, schema, name): moves a table or view of ours to the other schema, where it gets this name.
 -- Fails only if a relation or a type there has that name. The type of its arrays moves as well, and has the first 62
--- bytes of its name, which other objects may have in the other schema: SET SCHEMA then fails, but RENAME gives such a type
--- another name. So the relation moves under an unused name, and gets its own there.
+-- bytes of its name. If other objects in the other schema have one of these names, SET SCHEMA fails: then the relation moves
+-- under an unused name, and gets its own there, for which RENAME gives such a type another name.
 create or replace function {{swap}}.move_relation(p_relation oid, p_schema text, p_name text) returns void
 language plpgsql as $move_relation$
 declare
   v_kind text := (select case c.relkind when 'v' then 'view' else 'table' end from pg_class as c where c.oid = p_relation);
 begin
-  execute format('alter %s %s rename to %I', v_kind, p_relation::regclass, {{swap}}.unused_name());
-  execute format('alter %s %s set schema %s', v_kind, p_relation::regclass, p_schema);
-  execute format('alter %s %s rename to %I', v_kind, p_relation::regclass, p_name);
+  begin
+    execute format('alter %s %s set schema %s', v_kind, p_relation::regclass, p_schema);
+  exception when duplicate_table or duplicate_object or unique_violation then
+    execute format('alter %s %s rename to %I', v_kind, p_relation::regclass, {{swap}}.unused_name());
+    execute format('alter %s %s set schema %s', v_kind, p_relation::regclass, p_schema);
+  end;
+  if (select c.relname from pg_class as c where c.oid = p_relation) <> p_name then
+    execute format('alter %s %s rename to %I', v_kind, p_relation::regclass, p_name);
+  end if;
 end $move_relation$;
 
 -- parts_taken_along(table): the indexes of the table, and the sequences of its columns: they move with it.

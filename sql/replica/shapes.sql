@@ -133,7 +133,8 @@ $is_behind$;
 
 -- record_names(tables): records since when the names of these rows of the catalog mean what they mean. The caller has
 -- locked the tables: nothing is recorded under a previous meaning of a name after that.
-create or replace function {{swap}}.record_names(p_tables jsonb) returns void language sql as $record_names$
+create or replace function {{swap}}.record_names(p_tables jsonb) returns void language plpgsql as $record_names$
+begin
   delete from {{swap}}._column_names as n
   using jsonb_to_recordset(p_tables) as t (table_id text, spec jsonb)
   where n.table_id = t.table_id and n.name <> 'id'
@@ -152,22 +153,25 @@ create or replace function {{swap}}.record_names(p_tables jsonb) returns void la
       since = excluded.since
     where (known.table_name, known.field_id, known.is_hashed)
       is distinct from (excluded.table_name, excluded.field_id, excluded.is_hashed);
-$record_names$;
+end $record_names$;
 
 -- set_catalog(tables): inserts or replaces these rows of the catalog, with a new shape each.
 -- Names that are lost become aliases.
-create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
-  select {{swap}}.record_aliases(p_tables);
-  select {{swap}}.record_names(p_tables);
-  select {{swap}}.record_written_types(p_tables);
+create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language plpgsql as $catalog$
+begin
+  if (select s.alias_days > 0 from {{swap}}._state as s) then
+    perform {{swap}}.record_aliases(p_tables);
+  end if;
+  perform {{swap}}.record_names(p_tables);
+  perform {{swap}}.record_written_types(p_tables);
   insert into {{swap}}._tables as known (table_id, name, shape, spec, read_as)
   select t.table_id, t.name, nextval('{{swap}}._shapes'), t.spec, t.read_as
   from jsonb_to_recordset(p_tables)
     as t (table_id text, name text, spec jsonb, read_as jsonb)
   on conflict (table_id) do update
     set name = excluded.name, shape = excluded.shape, spec = excluded.spec,
-      read_as = coalesce(excluded.read_as, known.read_as)
-$catalog$;
+      read_as = coalesce(excluded.read_as, known.read_as);
+end $catalog$;
 
 -- The table of the names may have been dropped.
 select {{swap}}.record_names(coalesce(jsonb_agg(to_jsonb(t)), '[]')) from {{swap}}._tables as t;
@@ -191,21 +195,27 @@ create or replace function {{swap}}.move_in(
   p_settled text[]
 ) returns text language plpgsql as $move_in$
 declare
+  v_id text := p_table ->> 'table_id';
+  v_key text := format('{{schema}}.%I', '_' || (p_table ->> 'table_id') || '_pkey');
   v_name text := p_table ->> 'name';
   v_live {{swap}}._tables;
   v_old oid;
+  v_has_views boolean;
   v_views jsonb[];
 begin
   perform {{swap}}.fence(p_epoch);
   perform set_config('lock_timeout', p_timeout, true);
-  v_live := {{swap}}.locked_row(p_table ->> 'table_id', p_shape);
-  if {{swap}}.is_behind(p_table ->> 'table_id', p_seen) then
+  v_live := {{swap}}.locked_row(v_id, p_shape);
+  if {{swap}}.is_behind(v_id, p_seen) then
     return 'behind';
   end if;
   v_old := {{swap}}.live_table(v_live.name);
   if v_old is not null and not v_live.spec ? 'isReplaced'
-    or exists (select from {{swap}}._kept_tables as k where k.table_id = p_table ->> 'table_id')
-    or v_live.name is null and exists (select from {{swap}}.leftovers() as l where l.table_id = p_table ->> 'table_id')
+    or exists (select from {{swap}}._kept_tables as k where k.table_id = v_id)
+    -- All tables are searched only if a leftover may be there: it has the name of the key, or the name that is left to it.
+    or v_live.name is null
+      and coalesce(to_regclass(v_key), to_regclass(format('{{schema}}.%I', v_name))) is not null
+      and exists (select from {{swap}}.leftovers() as l where l.table_id = v_id)
   then
     return 'occupied';
   end if;
@@ -236,26 +246,33 @@ begin
   perform {{swap}}.lock_for_links();
   perform {{swap}}.set_catalog(jsonb_build_array(p_table));
 
-  v_views := (select l.views from {{swap}}.lock_all(array_remove(array[v_old], null),
-    case when v_old is not null then array[v_live.name] else '{}' end, p_timeout) as l);
-  if v_old is not null then
-    perform {{swap}}.clear_aliases(jsonb_build_object(p_table ->> 'table_id', v_old));
+  v_has_views := v_old is not null or {{swap}}.has_views(p_table);
+  if v_has_views then
+    v_views := (select l.views from {{swap}}.lock_all(array_remove(array[v_old], null),
+      case when v_old is not null then array[v_live.name] else '{}' end, p_timeout) as l);
+    if v_old is not null then
+      perform {{swap}}.clear_aliases(jsonb_build_object(v_id, v_old));
+    end if;
+    perform {{swap}}.rename_link_views();
+    v_views := {{swap}}.drop_views(v_views);
+    perform {{swap}}.drop_link_views();
   end if;
-  perform {{swap}}.rename_link_views();
-  v_views := {{swap}}.drop_views(v_views);
-  perform {{swap}}.drop_link_views();
   if v_old is not null then
-    perform {{swap}}.drop_alias_functions(v_old, p_table ->> 'table_id');
+    perform {{swap}}.drop_alias_functions(v_old, v_id);
     -- An object that needs it prevents the change: its owner has to drop it.
     execute format('drop table %s', v_old::regclass);
   end if;
-  perform {{swap}}.free_part_names(format('{{swap}}.%I', p_built)::regclass);
+  if to_regclass(v_key) is not null then
+    perform {{swap}}.free_part_names(format('{{swap}}.%I', p_built)::regclass);
+  end if;
   perform {{swap}}.move_relation(format('{{swap}}.%I', p_built)::regclass, '{{schema}}', v_name);
-  perform {{swap}}.make_apply(p_table ->> 'table_id');
+  perform {{swap}}.make_apply(v_id);
   update {{swap}}._tables
   set columns_since = nextval('{{swap}}._versions'), file = {{swap}}.own_file(v_name)
-  where table_id = p_table ->> 'table_id';
-  perform {{swap}}.make_again(v_views);
+  where table_id = v_id;
+  if v_has_views then
+    perform {{swap}}.make_again(v_views);
+  end if;
   if (select s.notify from {{swap}}._state as s) then
     perform {{swap}}.notify_listeners(jsonb_build_object('table', v_name, 'rebuilt', true));
   end if;
