@@ -103,9 +103,9 @@ export function retireTable(swap: string, { tableId, name }: TableSpec): string 
  * Returns the statement that writes mapped rows into `table`, which has none of them. $1: the epoch; then one array literal
  * for each column (`columnLiterals`). Costs the server about half of what `upsertStatement` does.
  *
- * The rows as JSON would cost it nearly three times as much, and arrays in FROM, whose rows are stored in between, a quarter
- * more. COPY would cost an eighth less, but is no single message: a worker that is suspended within it would hold the epoch
- * against the next one.
+ * The rows as JSON would cost it more than twice as much, and arrays in FROM, whose rows are stored in between, a quarter
+ * more. COPY would cost up to a third less, but is no single message: a worker that is suspended within it would hold the
+ * epoch against the next one.
  */
 export function insertStatement({
   swap,
