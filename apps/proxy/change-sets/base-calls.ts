@@ -1,6 +1,8 @@
 /**
  * The calls of a change set: requests to this proxy itself, with the base's own key. So a set waits for the base's
  * quota, and is shown in every replica, as a write of any client.
+ *
+ * No replica answers them, also with the setting `replica_reads`: what SQL shows is compared with them.
  */
 import type { Config } from "../../../core/config";
 import {
@@ -12,6 +14,7 @@ import {
 } from "../../../core/control/change-sets";
 import { proxied } from "../../../core/source";
 import { MINUTE_MS, SECOND_MS } from "../../../core/time-units";
+import { READ_HEADER } from "../cors";
 import { sendOnceRecorded } from "../recorded-first";
 import { SQL_HEADER } from "../write";
 
@@ -168,7 +171,7 @@ export class BaseCalls {
   async #ask(method: string, path: string, body?: object, isRecorded?: Promise<boolean>): Promise<Answer> {
     const request = new Request(this.#address + path, {
       method,
-      headers: this.#headers,
+      headers: method === "GET" ? { ...this.#headers, [READ_HEADER]: "source" } : this.#headers,
       signal: this.#stop,
       ...(body ? { body: JSON.stringify(body) } : {}),
     });

@@ -284,6 +284,52 @@ test("what Airtable has in another form than SQL has written can be undone", asy
   expect(undone.undoes).toBe(set);
 });
 
+/** A base whose table of people the replica answers for, also to its own key. */
+async function peopleInReplica(context: TestContext) {
+  const at = await writableTasks(context);
+  const sql = await at.writer();
+  await sql`insert into write.people (name) values ('Ada')`;
+  await updateSettings(stack.managed, await getBase(stack.ctx.db, at.base.id), { replicaReads: true });
+  const isFromReplica = async () => {
+    const headers = { authorization: `Bearer ${stack.sandbox.key}` };
+    const url = `${stack.endpoint}/v0/${at.sourceBaseId}/People?maxRecords=1`;
+    const response = await fetch(url, { headers });
+    await response.text();
+    return response.headers.get("x-basetide-answered-by") === "replica";
+  };
+  await until(isFromReplica, { what: "the replica answers", timeoutMs: 15_000 });
+  const named = (name: string) => at.inSource("People").filter(({ Name }) => Name === name);
+  const lose = (method: "POST" | "PATCH") =>
+    stack.sandbox.control.addFault({ kind: "reset", count: 1, base: at.sourceBaseId, when: "after", method });
+  return { at, sql, named, lose };
+}
+
+test.concurrent("basetide.check compares with Airtable, also where the replica answers reads", async (context) => {
+  const { at, sql, named } = await peopleInReplica(context);
+  const [ada] = named("Ada");
+  await sql`set basetide."check" = 'row'`;
+  const taken = [{ id: ada!.id, fields: { Name: "Taken" } }];
+  stack.sandbox.control.updateRecords(at.sourceBaseId, "People", taken);
+  expect((await errorOf(sql`update write.people set name = 'Mine'`)).code).toBe("40001");
+  expect(named("Taken")).toHaveLength(1);
+});
+
+test.concurrent("what became of a call without an answer is looked up in Airtable, also where the replica answers reads", async (context) => {
+  const { sql, named, lose } = await peopleInReplica(context);
+  lose("POST");
+  await sql.begin(async (tx) => {
+    await tx`insert into write.people (name) values ('Once')`;
+    await tx`select write.submit()`;
+  });
+  expect(await states(sql)).toEqual({ applied: 2 });
+  expect(named("Once")).toHaveLength(1);
+  lose("PATCH");
+  const update = sql`update write.people set name = 'Grace' where name = 'Ada'`;
+  expect((await errorOf(update)).code).toBe("08007");
+  expect(await states(sql)).toEqual({ applied: 3 });
+  expect(named("Grace")).toHaveLength(1);
+});
+
 /** A step of a random transaction. */
 const step = fc.oneof(
   fc.record({ kind: fc.constant("insert" as const), n: fc.integer({ min: 1, max: 12 }) }),
