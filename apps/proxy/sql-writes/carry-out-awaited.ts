@@ -98,7 +98,7 @@ export async function carryOutWrites(carrying: Carrying, asked: SqlWrites): Prom
   if (asked.submitted === undefined) return carryOutAwaited(carrying, { ...asked, operations });
   const is = await createSubmittedSet(ctx, asked.submitted, { ...asked, operations });
   if (is === "made") return { set: asked.submitted, records: [], is_pending: false };
-  return is === "off" ? IS_OFF : TOO_MANY;
+  return is === "full" ? TOO_MANY : IS_OFF;
 }
 
 function notRecorded({ log }: Carrying["ctx"], { baseId }: SqlWrites, error: unknown): SqlError {
@@ -290,16 +290,14 @@ async function sendAll(run: Run): Promise<SqlError | undefined> {
     const batch = firstBatch(items.slice(from, from + COMPARED));
     const [{ operation, table, state } = { operation: "create" as const, table: "", state: "" }] = batch;
     const begun = from === 0 ? run.early : undefined;
-    const isSent =
-      begun !== undefined ||
-      (state === "sent"
-        ? !run.stop.aborted
-        : await recordSent(
-            ctx,
-            set,
-            batch.map(({ id }) => ({ id, before: undefined })),
-          ));
-    if (!isSent) return failed(run, batch, NOT_HELD);
+    const isRecorded =
+      state === "sent" ||
+      (await recordSent(
+        ctx,
+        set,
+        batch.map(({ id }) => ({ id, before: undefined })),
+      ));
+    if (!begun && (!isRecorded || run.stop.aborted)) return failed(run, batch, NOT_HELD);
     const answer = await (begun ?? run.calls.write(operation, table, batch, run.typecast));
     if (answer.kind !== "made") return failed(run, batch, answer);
     const records = answer.body.records as { id: string; fields?: CellValues }[] | undefined;

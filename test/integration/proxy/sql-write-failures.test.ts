@@ -202,6 +202,23 @@ test("a COMMIT that is canceled ends at once, and the log has what became of it"
   expect(names(at).at(-1)).toBe("Newer");
 });
 
+test("of what is canceled between its calls, nothing more is sent, and nothing has to be looked up", async (context) => {
+  const at = await writableTasks(context, 0);
+  const sql = await at.writer();
+  const { control } = stack.sandbox;
+  control.addFault({ kind: "hang", count: 1, base: at.sourceBaseId, method: "POST", delayMs: 500 });
+  const writing =
+    sql`insert into write.tasks (name) select 'Row ' || n from generate_series(1, 25) as n`.execute();
+  const isAsked = () => at.calls().some(({ path }) => !path.includes("listRecords"));
+  await until(isAsked, { what: "Airtable is asked" });
+  writing.cancel();
+  expect((await errorOf(writing)).code).toBe("57014");
+  expect(await states(sql)).toEqual({ applied: 10, not_applied: 15 });
+  const [left] = await sql`select error from write.log where state = 'not_applied' limit 1`;
+  expect(left!.error).toContain("interrupted");
+  expect(names(at)).toHaveLength(10);
+});
+
 test("what is not sent after a first call is no transaction to repeat", async (context) => {
   const at = await writableTasks(context, 0);
   const sql = await at.writer();
