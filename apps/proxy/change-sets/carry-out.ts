@@ -6,7 +6,7 @@
  * waits for an answer: a late request has arrived by then. An update or a delete that it has not made is sent again; so is a
  * create, unless a record that was created since may be it.
  */
-import { Notifier, wait } from "../../../core/async";
+import { wait } from "../../../core/async";
 import type { Context } from "../../../core/context";
 import {
   areById,
@@ -14,6 +14,7 @@ import {
   couldBecome,
   differingCells,
   endChangeSet,
+  GIVEN_UP_MS,
   type HeldItem,
   type HeldSet,
   knownRecords,
@@ -23,18 +24,17 @@ import {
   otherForms,
   recordOutcomes,
   recordSent,
+  type SetRest,
   unfinishedItems,
 } from "../../../core/control/change-sets";
 import { BasetideError } from "../../../core/errors";
-import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../../core/time-units";
+import { MINUTE_MS, SECOND_MS } from "../../../core/time-units";
 import type { BaseCalls, Failure, ReadRecord, TableFacts } from "./base-calls";
 import { firstBatch, untilRepeated, withLinks } from "./batches";
 import { holdSet } from "./hold";
 
 /** Operations that are prepared together: one call reads as many records. */
 const PREPARED = 100;
-/** A set that could not be sent for this long ends without the rest; a call of unknown outcome is looked up for this long. */
-const LONGEST_MS = DAY_MS;
 /** The source's times have a resolution of one second, and so has what is known of its clock. */
 const CLOCK_MS = 2 * SECOND_MS;
 /** Statuses with which the source refuses a call because of one of its records. */
@@ -49,24 +49,15 @@ interface CarryingOut {
 }
 
 /**
- * Returns when the set has ended.
+ * Returns when the set has ended, or has to rest.
  *
  * @throws BasetideError `lease_lost` if another proxy has it, `sync_stopped`, `control_unavailable`
  */
-export async function carryOut({ ctx, set, callsOf, stop }: CarryingOut): Promise<void> {
+export async function carryOut({ ctx, set, callsOf, stop }: CarryingOut): Promise<SetRest | undefined> {
   const { db } = ctx;
-  using hold = holdSet(ctx, set, stop);
+  using hold = holdSet(ctx, set, stop, set.problem);
   const calls = callsOf(hold.signal);
-  const goOn = new Notifier();
-  hold.canceled = () => goOn.notify();
-  let problem = "";
   /** Waits because of `why`, which people see meanwhile. */
-  const pause = async (ms: number, why: string) => {
-    problem = why;
-    await hold.renew(why);
-    await goOn.wait(ms, hold.signal);
-  };
-  /** The same where nothing ends the wait. */
   const waitFor = async (ms: number, why: string) => {
     await hold.renew(why);
     await wait(ms, hold.signal);
@@ -75,24 +66,30 @@ export async function carryOut({ ctx, set, callsOf, stop }: CarryingOut): Promis
     outcomes.length === 0
       ? Promise.resolve()
       : recordOutcomes(ctx, set.id, set.isAwaited ? outcomes.map(asLeft) : outcomes);
-  const run: Run = { ctx, set, calls, pause, waitFor, settled };
-  const lastMs = performance.now() + LONGEST_MS - set.decidedAgoMs;
+  const run: Run = { ctx, set, calls, rest: undefined, waitFor, settled };
+  const lastMs = performance.now() + GIVEN_UP_MS - set.decidedAgoMs;
+  const because = set.problem && `: ${set.problem}`;
   try {
     for (;;) {
       hold.signal.throwIfAborted();
+      if (run.rest) return run.rest;
+      const askedAtMs = Date.now();
       const items = await unfinishedItems(ctx, set.id, PREPARED);
-      if (items.length === 0) return await endChangeSet(db, set);
+      if (items.length === 0) {
+        await endChangeSet(db, set);
+        return undefined;
+      }
       const sent = items.filter(({ state }) => state === "sent");
-      if (sent.length > 0 && sent.every(({ sentAgoMs }) => (sentAgoMs ?? 0) > LONGEST_MS))
+      if (sent.length > 0 && sent.every(({ sentAgoMs }) => (sentAgoMs ?? 0) > GIVEN_UP_MS))
         await settled(
-          sent.map(({ id }) => ({ id, state: "unknown", error: `Not found out for a day: ${problem}` })),
+          sent.map(({ id }) => ({ id, state: "unknown", error: `Not found out for a day${because}` })),
         );
-      else if (sent.length > 0) await settleSent(run, sent);
+      else if (sent.length > 0) await settleSent(run, sent, askedAtMs);
       else if (set.isAwaited) await settled(items.map(({ id }) => ({ id, state: "waiting" })));
       else if (performance.now() < lastMs) await sendInTurn(run, untilRepeated(items));
       else
         await settled(
-          items.map(({ id }) => ({ id, state: "not_applied", error: `Not sent for a day: ${problem}` })),
+          items.map(({ id }) => ({ id, state: "not_applied", error: `Not sent for a day${because}` })),
         );
     }
   } catch (error) {
@@ -109,8 +106,8 @@ function asLeft(outcome: Outcome): Outcome {
 
 interface Run extends Pick<CarryingOut, "ctx" | "set"> {
   calls: BaseCalls;
-  /** Ends early if the set is canceled. */
-  pause(ms: number, why: string): Promise<void>;
+  /** Set: the set cannot continue now. */
+  rest: SetRest | undefined;
   waitFor(ms: number, why: string): Promise<void>;
   settled(outcomes: Outcome[]): Promise<void>;
 }
@@ -133,7 +130,7 @@ async function sendInTurn(run: Run, items: HeldItem[]): Promise<void> {
 /** What records have now, by record id; undefined: the record is gone. */
 type Before = Map<string, CellValues | undefined>;
 
-/** Reads the records that updates and deletes change. Returns undefined after a pause if they cannot be read now. */
+/** Reads the records that updates and deletes change. Returns undefined if they cannot be read now. */
 async function cellsBefore(run: Run, items: HeldItem[]): Promise<Before | undefined> {
   const before: Before = new Map();
   const existing = items.filter(({ operation }) => operation !== "create");
@@ -173,11 +170,10 @@ const byId = ({ cells, expected }: HeldItem) => areById(cells ?? expected ?? {})
 
 /** An answer to a read: the operations are refused, or tried again after a pause. */
 async function answeredBadly(run: Run, answer: Failure, items: HeldItem[]): Promise<void> {
-  if (answer.kind === "refused") {
-    const { type: errorType, message: error } = answer;
+  const { kind, type: errorType, message: error } = answer;
+  if (kind === "refused")
     return run.settled(items.map(({ id }) => ({ id, state: "refused", errorType, error })));
-  }
-  await run.pause(answer.afterMs, answer.message);
+  run.rest = { ms: answer.afterMs, why: error };
 }
 
 function refusalOf({ id, operation, recordId, expected }: HeldItem, before: Before): Outcome[] {
@@ -207,8 +203,8 @@ async function sendBatch(run: Run, batch: HeldItem[], before: Before): Promise<b
   }
   const kept = batch.map((item) => ({ id: item.id, before: replacedBy(item, before) }));
   if (!(await recordSent(ctx, set, kept))) {
-    // It was canceled, or another proxy has it: then this throws.
-    await run.pause(0, "");
+    // It was canceled, or another proxy has it: then the hold is lost.
+    await run.waitFor(0, "");
     return false;
   }
   const sending = items.map(({ recordId, cells }) => ({ recordId, cells: cells ?? undefined }));
@@ -243,8 +239,10 @@ async function sendBatch(run: Run, batch: HeldItem[], before: Before): Promise<b
     await settled(batch.map(({ id }) => ({ id, state: "refused", errorType, error })));
     return true;
   }
-  if (answer.kind === "unsent") await settled(batch.map(({ id }) => ({ id, state: "waiting" })));
-  await run.pause(answer.kind === "unsent" ? answer.afterMs : 0, answer.message);
+  if (answer.kind === "unsent") {
+    await settled(batch.map(({ id }) => ({ id, state: "waiting" })));
+    run.rest = { ms: answer.afterMs, why: answer.message };
+  }
   return false;
 }
 
@@ -256,8 +254,12 @@ function replacedBy({ operation, recordId, cells }: HeldItem, before: Before): C
   return Object.fromEntries(Object.keys(cells!).map((key) => [key, had[key] ?? null]));
 }
 
-/** Finds out what became of operations that were sent and have no result. */
-async function settleSent(run: Run, items: HeldItem[]): Promise<void> {
+/**
+ * Finds out what became of operations that were sent and have no result.
+ *
+ * @param askedAtMs when it was read how long ago they were sent
+ */
+async function settleSent(run: Run, items: HeldItem[], askedAtMs: number): Promise<void> {
   const leastAgoMs = Math.min(...items.map(({ sentAgoMs }) => sentAgoMs ?? 0));
   const settledMs = run.ctx.config.upstreamTimeoutMs;
   if (leastAgoMs < settledMs)
@@ -270,7 +272,7 @@ async function settleSent(run: Run, items: HeldItem[]): Promise<void> {
   )) {
     const [first] = group!;
     const isDone = await (first!.operation === "create"
-      ? settleCreates(run, group!)
+      ? settleCreates(run, group!, askedAtMs)
       : settleChanges(run, group!));
     if (!isDone) return;
   }
@@ -302,13 +304,17 @@ async function settleChanges(run: Run, items: HeldItem[]): Promise<boolean> {
   return true;
 }
 
-async function settleCreates(run: Run, items: HeldItem[]): Promise<boolean> {
+async function settleCreates(run: Run, items: HeldItem[], askedAtMs: number): Promise<boolean> {
   const { ctx, set, calls } = run;
   const [{ table } = { table: "" }] = items;
+  // After its answer, the source's clock is known.
+  const facts = await calls.tables();
+  if (!(facts instanceof Map) && facts.kind !== "refused")
+    return answeredBadly(run, facts, items).then(() => false);
+  const primary = facts instanceof Map ? facts.get(table)?.primary : undefined;
   const longestAgoMs = Math.max(...items.map(({ sentAgoMs }) => sentAgoMs ?? 0));
-  // Its clock is known when it has answered.
   const marginMs = calls.sourceAheadMs === undefined ? MINUTE_MS : CLOCK_MS;
-  const sinceMs = Date.now() + (calls.sourceAheadMs ?? 0) - longestAgoMs - marginMs;
+  const sinceMs = askedAtMs + (calls.sourceAheadMs ?? 0) - longestAgoMs - marginMs;
   const read = await calls.createdSince(table, sinceMs, byId(items[0]!));
   if (!Array.isArray(read)) return answeredBadly(run, read, items).then(() => false);
   const known = await knownRecords(
@@ -321,10 +327,6 @@ async function settleCreates(run: Run, items: HeldItem[]): Promise<boolean> {
   const candidates = read.filter(
     ({ id, createdTime }) => !known.has(id) && Date.parse(createdTime) >= sinceMs - SECOND_MS,
   );
-  const facts = candidates.length > 0 ? await calls.tables() : undefined;
-  if (facts && !(facts instanceof Map) && facts.kind !== "refused")
-    return answeredBadly(run, facts, items).then(() => false);
-  const primary = facts instanceof Map ? facts.get(table)?.primary : undefined;
   await run.settled(matched(items, candidates, made, primary));
   return true;
 }

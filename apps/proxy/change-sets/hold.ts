@@ -7,15 +7,18 @@ export interface Hold extends Disposable {
   /** Aborted when another proxy may have the set soon, or with the signal that `holdSet` got. */
   signal: AbortSignal;
   isLost: boolean;
-  /** Called when a renewal finds that the set was canceled. */
-  canceled: () => void;
   /** @param problem why the set cannot continue at the moment; the same as before unless given */
   renew(problem?: string): Promise<void>;
 }
 
-export function holdSet({ db, log }: Pick<Context, "db" | "log">, set: SetHold, stop: AbortSignal): Hold {
+/** @param problem why the set cannot continue, as far as is known */
+export function holdSet(
+  { db, log }: Pick<Context, "db" | "log">,
+  set: SetHold,
+  stop: AbortSignal,
+  problem = "",
+): Hold {
   const over = linkedAbort(stop);
-  let problem = "";
   const letGo = () => {
     hold.isLost = true;
     over.abort();
@@ -27,14 +30,12 @@ export function holdSet({ db, log }: Pick<Context, "db" | "log">, set: SetHold, 
   const hold: Hold = {
     signal: over.signal,
     isLost: false,
-    canceled: () => {},
     async renew(why = problem) {
       problem = why;
       const state = await renewChangeSet(db, set, problem);
       clearTimeout(lettingGo);
       if (state === undefined) return letGo();
       lettingGo = setTimeout(letGo, LET_GO_MS);
-      if (state === "canceled") hold.canceled();
     },
     [Symbol.dispose]() {
       clearInterval(renewing);

@@ -1,5 +1,5 @@
 /** Carries out the change sets that wait. Every proxy does: each set is held by one of them. */
-import { Notifier } from "../../../core/async";
+import { Notifier, wait } from "../../../core/async";
 import type { Context } from "../../../core/context";
 import { decryptApiKey } from "../../../core/control/bases";
 import {
@@ -7,7 +7,8 @@ import {
   claimChangeSet,
   type HeldSet,
   releaseChangeSet,
-  renewChangeSet,
+  restChangeSet,
+  type SetRest,
 } from "../../../core/control/change-sets";
 import { errorCodes, isBasetideError } from "../../../core/errors";
 import type { Running } from "../../../core/process";
@@ -42,20 +43,28 @@ export function startChangeSets(
   }
 
   async function run(set: HeldSet): Promise<void> {
+    const rest = await attempt(set);
+    // Another proxy need not wait until this one no longer holds it.
+    if (over.signal.aborted) return releaseChangeSet(db, set).catch(() => {});
+    if (!rest) return;
+    await restChangeSet(db, set, rest).catch(() => {});
+    wait(rest.ms, over.signal).then(
+      () => wake.notify(),
+      () => {},
+    );
+  }
+
+  /** Returns how long the set must rest; undefined if it has ended, or is another proxy's. */
+  async function attempt(set: HeldSet): Promise<SetRest | undefined> {
     try {
       const apiKey = decryptApiKey(ctx, { id: set.baseId, encryptedApiKey: set.encryptedApiKey });
       const callsOf = (stop: AbortSignal) =>
         new BaseCalls(fetch, ctx.config, { sourceBaseId: set.sourceBaseId, apiKey, stop });
-      await carryOut({ ctx, set, callsOf, stop: over.signal });
+      return await carryOut({ ctx, set, callsOf, stop: over.signal });
     } catch (error) {
-      const isExpected = over.signal.aborted || isBasetideError(error, "lease_lost");
-      if (!isExpected) {
-        log.warn({ error, baseId: set.baseId, changeSet: set.id }, "a change set was interrupted");
-        const why = isBasetideError(error) ? error.message : errorCodes.internal;
-        await renewChangeSet(db, set, why).catch(() => {});
-      }
-      // Another proxy need not wait until this one no longer holds it. After an error, the set rests for that long.
-      if (over.signal.aborted) await releaseChangeSet(db, set).catch(() => {});
+      if (over.signal.aborted || isBasetideError(error, "lease_lost")) return undefined;
+      log.warn({ error, baseId: set.baseId, changeSet: set.id }, "a change set was interrupted");
+      return { ms: POLL_MS, why: isBasetideError(error) ? error.message : errorCodes.internal };
     }
   }
 

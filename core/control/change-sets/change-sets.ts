@@ -363,7 +363,7 @@ export async function decideChangeSet(
     // What was sent before it was canceled still gets its result, and then the set ends.
     await tx`
       update change_sets set state = ${state}, decided_by = ${ctx.actor?.name ?? null}, decided_at = now(), reason = ${told},
-        ended_at = case when ${state} <> 'approved' and not exists (
+        rests_until = null, ended_at = case when ${state} <> 'approved' and not exists (
           select from change_items where set_id = ${id} and state = 'sent') then now() end
       where id = ${id}`;
     const change = { accountId: base.accountId, action: `change_set.${state}`, subject: id } as const;

@@ -1,20 +1,24 @@
 /**
  * The sets that a proxy carries out. It holds each by a time that it renews; a set whose proxy has died is taken over
- * with what that proxy had sent.
+ * with what that proxy had sent. A set that cannot continue is not held: when it is due again, it is claimed as any other, with
+ * what the base's key and settings are then.
  *
  * Every record of what was sent is written before the request, and only by the holder, so that no two proxies send one
  * operation.
  */
 import type { Context, Db } from "../../context";
+import { DAY_MS } from "../../time-units";
 import { encryptCells, encryptError, openCells } from "./cells";
 import type { ChangeSetState, ItemState } from "./change-sets";
 import type { CellValues, OperationKind } from "./operations";
 
+/** A set that could not be sent for this long, ms, ends without the rest. */
+export const GIVEN_UP_MS = DAY_MS;
 /** How long a proxy holds a set without renewing that. */
 export const HELD_FOR = "15 seconds";
 /** A proxy that could not renew its hold for this long, ms, takes back what it has not sent: another may have the set soon. */
 export const LET_GO_MS = 12_000;
-/** Sets of an account that are carried out at once: those that wait for their sources for long delay no other account's. */
+/** Sets of an account that are carried out at once: one that its source keeps waiting delays no other account's. */
 const MOST_OF_ACCOUNT = 5;
 /** How often it renews it, ms. */
 export const RENEW_EVERY_MS = 5000;
@@ -33,8 +37,17 @@ export interface HeldSet extends SetHold {
   typecast: boolean;
   /** A client waits for it, or did: what was not sent is not made later. */
   isAwaited: boolean;
+  /** Why it could not continue before; empty if it could. */
+  problem: string;
   /** Time since it was approved, ms. */
   decidedAgoMs: number;
+}
+
+/** A pause of a set that cannot continue. */
+export interface SetRest {
+  ms: number;
+  /** Shown to people. */
+  why: string;
 }
 
 export interface HeldItem {
@@ -66,31 +79,23 @@ export interface Outcome {
 type Secrets = Pick<Context, "db" | "secrets">;
 
 /**
- * Takes the set that waits longest, and that no living proxy holds; one set of a base at a time, and none while the base's
- * setting is off. Awaited sets are held by the proxy that has their client: of those that it has left, the rest is settled.
+ * Takes the set that has been due for longest, and that no living proxy holds; of each base the first, one at a time, and none
+ * while the base's setting is off. Awaited sets are held by the proxy that has their client: of those that it has left, the rest
+ * is settled at once.
  */
 export async function claimChangeSet(db: Db): Promise<HeldSet | undefined> {
   // Each hold has a name of its own: a process that stood still may take over from itself.
   const holder = crypto.randomUUID();
   const [set] = await db<HeldSet[]>`
-    update change_sets as s
-    set holder = ${holder}, held_until = now() + ${HELD_FOR}::interval,
-      state = case when s.state = 'approved' then 'running' else s.state end
-    from bases as b
-    where b.id = s.base_id and s.id = (
-      select due.id from change_sets as due join bases as its on its.id = due.base_id
-      where (its.change_sets or due.is_awaited or due.sql_role is not null and its.sql_writes) and its.state not in ('moving', 'deleting') and due.ended_at is null and due.state <> 'proposed' and (due.held_until is null or due.held_until < now())
-        and not exists (
-          select from change_sets as held
-          where held.base_id = due.base_id and held.held_until >= now() and not held.is_awaited)
-        and (select count(*) from change_sets as held join bases as other on other.id = held.base_id
-          where other.account_id = its.account_id and held.held_until >= now() and not held.is_awaited) < ${MOST_OF_ACCOUNT}
-      order by due.decided_at limit 1 for update of due skip locked)
-    returning s.id, s.base_id as "baseId", b.platform, b.source_base_id as "sourceBaseId",
-      b.encrypted_api_key as "encryptedApiKey", s.typecast, s.is_awaited as "isAwaited", s.holder,
-      extract(epoch from now() - s.decided_at)::float8 * 1000 as "decidedAgoMs"`;
+    select s.id, s.base_id as "baseId", b.platform, b.source_base_id as "sourceBaseId",
+      b.encrypted_api_key as "encryptedApiKey", s.typecast, s.is_awaited as "isAwaited", s.holder, s.problem,
+      extract(epoch from now() - s.decided_at)::float8 * 1000 as "decidedAgoMs"
+    from claim_change_set(${holder}, ${HELD_FOR}::interval, ${MOST_OF_ACCOUNT}, ${givenUp(db)}) as s
+    join bases as b on b.id = s.base_id`;
   return set;
 }
+
+const givenUp = (db: Db) => db`${GIVEN_UP_MS}::float8 * interval '1 millisecond'`;
 
 /**
  * Renews the hold, and stores why the set cannot continue at the moment.
@@ -106,9 +111,17 @@ export async function renewChangeSet(
     update change_sets as s set held_until = now() + ${HELD_FOR}::interval, problem = ${problem}
     from bases as b
     where s.id = ${id} and s.holder = ${holder} and s.ended_at is null and b.id = s.base_id
-      and (b.change_sets or s.is_awaited or s.sql_role is not null and b.sql_writes)
+      and change_set_may_run(s, b, ${givenUp(db)})
     returning s.state`;
   return set?.state;
+}
+
+/** Lets go of a set that cannot continue at the moment: it is due again after a pause, for any proxy. */
+export async function restChangeSet(db: Db, { id, holder }: SetHold, { ms, why }: SetRest): Promise<void> {
+  await db`
+    update change_sets
+    set held_until = null, problem = ${why}, rests_until = now() + ${ms}::float8 * interval '1 millisecond'
+    where id = ${id} and holder = ${holder} and ended_at is null`;
 }
 
 /** Lets another proxy take the set at once. */

@@ -32,6 +32,7 @@ export {
   claimChangeSet,
   endApplied,
   endChangeSet,
+  GIVEN_UP_MS,
   type HeldItem,
   type HeldSet,
   knownRecords,
@@ -43,7 +44,9 @@ export {
   recordSent,
   releaseChangeSet,
   renewChangeSet,
+  restChangeSet,
   type SetHold,
+  type SetRest,
   unfinishedItems,
 } from "./claims";
 export { COMPUTED_TYPES, couldBecome, differingCells, otherForms } from "./compare-cells";

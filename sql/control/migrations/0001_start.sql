@@ -1000,7 +1000,9 @@ create table change_sets (
   -- The proxy that carries it out, for as long as it renews that.
   holder text,
   held_until timestamptz,
-  -- Why it cannot continue at the moment, as text for people.
+  -- When the next attempt is due, of a set that cannot continue at the moment.
+  rests_until timestamptz,
+  -- Why it cannot, as text for people.
   problem text not null default '',
   -- A SQL transaction waits for it: what has not been sent when that or the proxy ends is not made.
   is_awaited boolean not null default false,

@@ -291,6 +291,36 @@ test("nothing is made while the setting is off: what was approved before waits",
   expect(await at.ended(second)).toMatchObject({ state: "applied" });
 });
 
+test("a set that waits for its setting for a day ends without being made", async () => {
+  const at = await tasks(0);
+  const set = await at.create([{ operation: "create", table: "Tasks", fields: { Name: "Late" } }], {
+    isProposal: true,
+  });
+  await updateSettings(stack.managed, at.base, { changeSets: false });
+  await stack.ctx.db`
+    update change_sets set state = 'approved', decided_at = now() - interval '25 hours' where id = ${set.id}`;
+  await letGo(set);
+  expect(await at.ended(set)).toMatchObject({ state: "failed", counts: { not_applied: 1 } });
+  expect((await at.items(set))[0]!.error).toBe("Not sent for a day");
+  expect(at.inSource()).toEqual([]);
+});
+
+test("sets that their source keeps waiting delay no other base of the account", async () => {
+  const create: Operations = [{ operation: "create", table: "Tasks", fields: { Name: "New" } }];
+  const { db } = stack.ctx;
+  const last = await tasks(0);
+  for (let nth = 0; nth < 5; nth++) {
+    const at = await tasks(0);
+    await db`update bases set account_id = ${last.base.accountId} where id = ${at.base.id}`;
+    const fault = { kind: "unauthorized", base: at.sourceBaseId, method: "POST", count: 1000 } as const;
+    stack.sandbox.control.addFault(fault);
+    const { id } = await at.create(create);
+    const waits = async () => (await getChangeSet(db, at.base.id, id)).problem !== "";
+    await until(waits, { what: "the set waits" });
+  }
+  expect(await last.make(create)).toMatchObject({ state: "applied" });
+}, 60_000);
+
 test("a proxy that stood still, and takes over from itself or from others, sends nothing twice", async () => {
   const at = await tasks(0);
   await using _other = await stack.startAnother();

@@ -1,6 +1,6 @@
 /** SQL writes and their records: a call is prepared while its set is recorded, and never sent before. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { updateSettings } from "../../../core/control/bases";
+import { getBase, updateSettings } from "../../../core/control/bases";
 import { errorOf } from "../../support/error-of";
 import { until } from "../../support/poll";
 import type { ProxyStack } from "../../support/proxy-stack";
@@ -135,4 +135,24 @@ test("after the base gets another key, its writes are sent once, with that key",
   expect(second).not.toBe(first);
   expect(third).toBe(second);
   expect(writes(at)).toHaveLength(3);
+});
+
+test("what waits because its key is rejected is made with the key that replaces it", async () => {
+  const { control } = stack.sandbox;
+  const at = await writableTasks(stack, 0);
+  const old = control.createKey();
+  await updateSettings(stack.managed, at.base, { apiKey: old });
+  const sql = await at.writer();
+  control.revokeKey(old);
+  await sql.begin(async (tx) => {
+    await tx`insert into write.tasks (name) values ('Once')`;
+    await tx`select write.submit()`;
+  });
+  const waits = async () =>
+    (await stack.ctx.db`select from change_sets where base_id = ${at.base.id} and problem <> ''`).length > 0;
+  await until(waits, { what: "it waits", timeoutMs: 20_000 });
+  const base = await getBase(stack.ctx.db, at.base.id);
+  await updateSettings(stack.managed, base, { apiKey: control.createKey() });
+  await until(() => names(at).length === 1, { what: "it is made", timeoutMs: 40_000 });
+  expect(names(at)).toEqual(["Once"]);
 });
