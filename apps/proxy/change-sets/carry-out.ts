@@ -9,6 +9,7 @@
 import { wait } from "../../../core/async";
 import type { Context } from "../../../core/context";
 import {
+  addsFilesByUrl,
   areById,
   type CellValues,
   couldBecome,
@@ -168,11 +169,18 @@ const without = (cells: CellValues, keys: ReadonlySet<string>): CellValues =>
 
 const byId = ({ cells, expected }: HeldItem) => areById(cells ?? expected ?? {});
 
-/** An answer to a read: the operations are refused, or tried again after a pause. */
+/** An answer to a read: the operations are refused, or tried again after a pause. What was sent may have been made. */
 async function answeredBadly(run: Run, answer: Failure, items: HeldItem[]): Promise<void> {
   const { kind, type: errorType, message: error } = answer;
   if (kind === "refused")
-    return run.settled(items.map(({ id }) => ({ id, state: "refused", errorType, error })));
+    return run.settled(
+      items.map(({ id, state }) => ({
+        id,
+        state: state === "sent" ? "unknown" : "refused",
+        errorType,
+        error,
+      })),
+    );
   run.rest = { ms: answer.afterMs, why: error };
 }
 
@@ -291,12 +299,16 @@ async function settleChanges(run: Run, items: HeldItem[]): Promise<boolean> {
     items.map(({ id, operation, recordId, cells, before }): Outcome => {
       const has = found.get(recordId!);
       if (operation === "delete") return { id, state: has ? "waiting" : "applied" };
-      const after = has && otherForms(cells!, has);
-      if (has && !after) return { id, state: "applied" };
-      const isAsBefore = has && before && differingCells(before, has).length === 0;
-      if (!has || isAsBefore || !couldBecome(cells!, has)) return { id, state: "waiting" };
-      // Of an awaited set, SQL says what was there, in forms of its own.
-      if (!run.set.isAwaited) return { id, state: "applied", after };
+      if (!has) return { id, state: "waiting" };
+      const after = otherForms(cells!, has);
+      const isAsBefore = before && differingCells(before, has).length === 0;
+      // Any file may be what became of a URL.
+      const showsWrite = !addsFilesByUrl(cells!) || (before && !isAsBefore);
+      if (!after && showsWrite) return { id, state: "applied" };
+      // Of an awaited set, SQL says what was there, in forms of its own: it has the URLs of files, too.
+      const showsNone = isAsBefore && (after || !run.set.isAwaited);
+      if (showsNone || !couldBecome(cells!, has)) return { id, state: "waiting" };
+      if (after && !run.set.isAwaited) return { id, state: "applied", after };
       const error = "Airtable has other values, which may come from this write";
       return { id, state: "unknown", errorType: "AMBIGUOUS", error };
     }),

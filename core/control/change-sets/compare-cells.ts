@@ -42,6 +42,12 @@ export function couldBecome(cells: CellValues, read: CellValues): boolean {
   return keys.some((key) => !isEmpty(read[key])) && keys.every((key) => couldBe(cells[key], read[key]));
 }
 
+/** Returns whether the cells have files that are given by URL: nothing that is read tells whether it came from there. */
+export function addsFilesByUrl(cells: CellValues): boolean {
+  const isByUrl = (one: unknown) => isObject(one) && "url" in one && !("id" in one);
+  return Object.values(cells).some((cell) => Array.isArray(cell) && cell.some(isByUrl));
+}
+
 function couldBe(written: unknown, read: unknown): boolean {
   if (isSame(written, read)) return true;
   if (isEmpty(written)) return false;

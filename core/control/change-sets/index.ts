@@ -49,7 +49,7 @@ export {
   type SetRest,
   unfinishedItems,
 } from "./claims";
-export { COMPUTED_TYPES, couldBecome, differingCells, otherForms } from "./compare-cells";
+export { addsFilesByUrl, COMPUTED_TYPES, couldBecome, differingCells, otherForms } from "./compare-cells";
 export { type ListedWrite, listAllWrites } from "./list-all-writes";
 export {
   areById,

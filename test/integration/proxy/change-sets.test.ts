@@ -549,6 +549,28 @@ test("of a call that Airtable has refused because of one record, only what was s
   expect(named(at.inSource())).toEqual(["New 0", "New 1", "New 2"]);
 });
 
+test("what was sent is unknown, not refused, where Airtable refuses the look-up", async () => {
+  const at = await tasks(1);
+  const { control } = stack.sandbox;
+  const base = at.sourceBaseId;
+  for (const [method, operation] of [
+    ["POST", { operation: "create", table: "Tasks", fields: { Name: "New" } }],
+    ["PATCH", { operation: "update", table: "Tasks", record: at.ids[0]!, fields: { Hours: 7 } }],
+  ] as const) {
+    control.addFault({ kind: "reset", when: "after", count: 1, base, method });
+    const set = await at.create([operation]);
+    await until(async () => (await at.items(set))[0]!.state === "sent", {
+      what: "it is sent",
+      intervalMs: 5,
+    });
+    const path = `/v0/${base}/Tasks`;
+    const { id } = control.addFault({ kind: "forbidden", path, method: "GET" });
+    expect(await at.ended(set)).toMatchObject({ state: "partly", counts: { unknown: 1 } });
+    control.clearFaults(id);
+  }
+  expect(at.inSource()).toMatchObject([{ fields: { Hours: 7 } }, { fields: { Name: "New" } }]);
+});
+
 test("a create is not made again before it is known which field names its record", async () => {
   const at = await tasks(0);
   const { control } = stack.sandbox;

@@ -284,6 +284,43 @@ test("an update that Airtable has not made is not applied, though the old values
   expect(await states(sql)).toEqual({ applied: 1, not_applied: 1 });
 });
 
+test.concurrent("an update that replaces a file, and that Airtable has not made, is made if it was submitted, and otherwise unknown", async (context) => {
+  const at = await writableTasks(context, 1);
+  const sql = await at.writer();
+  const [{ id } = { id: "" }] = at.inSource();
+  const { control } = stack.sandbox;
+  const fault = { kind: "reset", count: 1, base: at.sourceBaseId, when: "before", method: "PATCH" } as const;
+  const files = () => (at.inSource()[0]!.Files as { filename: string }[]).map(({ filename }) => filename);
+  await sql`update write.tasks set files = array['https://files.example/a.txt'] where id = ${id}`;
+  const isShown = async () => (await sql`select from tasks where files is not null`).length === 1;
+  await until(isShown, { what: "SQL has the file" });
+  control.addFault(fault);
+  await sql.begin(async (tx) => {
+    await tx`update write.tasks set files = array['https://files.example/b.txt'] where id = ${id}`;
+    await tx`select write.submit()`;
+  });
+  expect(await states(sql)).toEqual({ applied: 2 });
+  expect(files()).toEqual(["b.txt"]);
+  control.addFault(fault);
+  const replacing = sql`update write.tasks set files = array['https://files.example/c.txt'] where id = ${id}`;
+  expect((await errorOf(replacing)).code).toBe("08007");
+  expect(await states(sql)).toEqual({ applied: 2, unknown: 1 });
+});
+
+test("writes that are submitted while the base is being moved say so", async (context) => {
+  const at = await writableTasks(context);
+  const sql = await at.writer();
+  await stack.ctx.db`update bases set state = 'moving' where id = ${at.base.id}`;
+  const error = await errorOf(
+    sql.begin(async (tx) => {
+      await tx`update write.tasks set hours = 77 where name = 'Task 0'`;
+      await tx`select write.submit()`;
+    }),
+  );
+  await stack.ctx.db`update bases set state = 'active' where id = ${at.base.id}`;
+  expect(error).toMatchObject({ code: "55000", message: expect.stringContaining("moved") });
+});
+
 test("what Airtable has in another form than SQL has written can be undone", async (context) => {
   const at = await writableTasks(context);
   const sql = await at.writer();
