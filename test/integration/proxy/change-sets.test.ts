@@ -549,6 +549,28 @@ test("of a call that Airtable has refused because of one record, only what was s
   expect(named(at.inSource())).toEqual(["New 0", "New 1", "New 2"]);
 });
 
+test("an update that replaces a file by another of its name, and that Airtable has not made, is made", async () => {
+  const at = await tasks(1);
+  const files = () => at.inSource()[0]!.fields.Files as { id: string; filename: string }[];
+  const replace = (host: string) =>
+    at.make([
+      {
+        operation: "update",
+        table: "Tasks",
+        record: at.ids[0]!,
+        fields: { Files: [{ url: `https://${host}/a.txt`, filename: "a.txt" }] },
+      },
+    ]);
+  await replace("one.example");
+  const [before] = files();
+  const fault = { kind: "reset", when: "before", count: 1, base: at.sourceBaseId, method: "PATCH" } as const;
+  stack.sandbox.control.addFault(fault);
+  expect(await replace("other.example")).toMatchObject({ state: "applied" });
+  const [after] = files();
+  expect(after).toMatchObject({ filename: "a.txt" });
+  expect(after!.id).not.toBe(before!.id);
+});
+
 test("what was sent is unknown, not refused, where Airtable refuses the look-up", async () => {
   const at = await tasks(1);
   const { control } = stack.sandbox;
