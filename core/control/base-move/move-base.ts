@@ -199,7 +199,10 @@ async function prepare(ctx: MoveContext, base: Base, from: Database, clusterName
   if (cluster.state !== "active") {
     throw new BasetideError("conflict", `The cluster "${clusterName}" accepts no new databases`);
   }
-  const to = await createHostedDatabase(ctx, base.accountId, base.database.schema, cluster, from.connections);
+  const to = await createHostedDatabase(ctx, base.accountId, base.database.schema, {
+    cluster,
+    connections: from.connections,
+  });
   const [recorded] = await ctx.db`
     update bases set move_database_id = ${to.id}
     where id = ${base.id} and state not in ('moving', 'deleting') and move_database_id is null returning id`;

@@ -103,12 +103,12 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
   if (base.settings?.sqlWrites)
     throw new BasetideError("invalid_request", "Turn `sql_writes` on when the base is connected");
   if (base.workspaceId) await getWorkspace(db, base.workspaceId, accountId);
-  const [source, userId] = await Promise.all([
-    findSourceBase(ctx, base.platform, base.apiKey, base.sourceBaseId),
-    findSourceUser(ctx, base.platform, base.apiKey),
-  ]);
-  const choice = base.selection && checkChoice(base.selection, await readSelectableWith(ctx, base), null);
-  const destination = await prepareDestination(ctx, accountId, base.destination ?? { kind: "new" });
+  const checking = checkSource(ctx, base);
+  const preparing = prepareDestination(ctx, accountId, base.destination ?? { kind: "new" }, checking);
+  // The source's error is thrown first.
+  preparing.catch(() => {});
+  const { source, userId, choice } = await checking;
+  const destination = await preparing;
   const id = newId("base");
   const settings = base.settings ?? {};
   const workspaceId = base.workspaceId ?? null;
@@ -141,8 +141,18 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
     throw error;
   }
   log.info({ baseId: id, platform: base.platform }, "base connected");
-  await askForSync(ctx, id);
-  return getBase(db, id);
+  const [created] = await Promise.all([getBase(db, id), askForSync(ctx, id)]);
+  return created;
+}
+
+/** Returns what the source says of a new base, and what is copied of it. @throws BasetideError as `createBase` */
+async function checkSource(ctx: ManagementContext, base: NewBase) {
+  const [source, userId] = await Promise.all([
+    findSourceBase(ctx, base.platform, base.apiKey, base.sourceBaseId),
+    findSourceUser(ctx, base.platform, base.apiKey),
+  ]);
+  const choice = base.selection && checkChoice(base.selection, await readSelectableWith(ctx, base), null);
+  return { source, userId, choice };
 }
 
 /** @throws BasetideError `not_found`, also if it does not belong to a given `accountId` */

@@ -70,6 +70,17 @@ export interface Credentials {
 
 const INSUFFICIENT_PRIVILEGE = "42501";
 
+interface NewDatabase {
+  /** Chosen by the operator, to whom no account's limit applies; defaults to one that has room, in `region`. */
+  cluster?: Cluster | undefined;
+  /** Connections that the role may open. */
+  connections?: number | undefined;
+  /** Defaults to the account's region. */
+  region?: string | undefined;
+  /** Nothing is made unless this resolves; what must be read is read meanwhile. */
+  checked?: Promise<unknown> | undefined;
+}
+
 interface DatabaseContext extends Pick<Context, "db" | "secrets" | "log" | "actor"> {}
 export interface CreationContext extends DatabaseContext, Pick<Context, "config"> {
   /** What prepares spare databases in this process, if it does. */
@@ -95,18 +106,14 @@ export async function listDatabases(db: Db, accountId: string): Promise<Database
  * Returns a new database with a read-only role on a cluster of ours, ready to be synced into `schema`: a spare one, or one
  * that is created now.
  *
- * @param chosen the cluster, chosen by the operator, to whom no account's limit applies; defaults to one that has
- *   room, in `region`
- * @param region defaults to the account's region
- * @throws BasetideError `conflict` if the account has reached its limit of databases, or no cluster has room
+ * @throws BasetideError `conflict` if the account has reached its limit of databases, or no cluster has room; the error of
+ *   `checked`
  */
 export async function createHostedDatabase(
   ctx: CreationContext,
   accountId: string,
   schema: string,
-  chosen?: Cluster,
-  connections = ctx.config.databaseConnections,
-  region?: string,
+  { cluster: chosen, connections = ctx.config.databaseConnections, region, checked }: NewDatabase = {},
 ): Promise<Database> {
   const [account] = await ctx.db<{ region: string | null }[]>`
     select region from accounts where id = ${accountId}`;
@@ -116,6 +123,7 @@ export async function createHostedDatabase(
   const named = { ...nameDatabase(), connections };
   const consolePassword = randomPassword();
   const id = newId("database");
+  await checked;
   let recorded: Pick<Provisioned, "database" | "role"> | undefined;
   // Before the creation, so that leftovers of a crash are known, and removed as a database without a base.
   async function record(made: Pick<Provisioned, "database" | "role">): Promise<boolean> {

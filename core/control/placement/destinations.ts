@@ -42,6 +42,7 @@ type DestinationContext = CreationContext;
 /**
  * Prepares the destination: afterwards the schema, its `_swap` and the sync's functions exist.
  *
+ * @param checked nothing is made, and no server of a customer asked, unless this resolves
  * @throws BasetideError `destination_invalid` if it cannot be used, `not_found` for a database that the account
  *   does not have, `already_exists` for a schema of another base
  */
@@ -49,12 +50,14 @@ export async function prepareDestination(
   ctx: DestinationContext,
   accountId: string,
   destination: Destination,
+  checked: Promise<unknown> = Promise.resolve(),
 ): Promise<{ databaseId: string; schema: string }> {
   if (destination.kind === "new") {
     const { region } = destination;
-    const database = await createHostedDatabase(ctx, accountId, DEFAULT_SCHEMA, undefined, undefined, region);
+    const database = await createHostedDatabase(ctx, accountId, DEFAULT_SCHEMA, { region, checked });
     return { databaseId: database.id, schema: DEFAULT_SCHEMA };
   }
+  await checked;
   const schema = checkSchemaName(destination.schema ?? DEFAULT_SCHEMA);
   if (destination.kind === "existing") {
     const database = await ownDatabase(ctx, accountId, destination.database_id);

@@ -1,6 +1,7 @@
 /** Spare databases: claimed by one account each, safe until then, and after a restore of the control plane. */
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { createBase } from "../../../core/control/bases";
 import {
   checkReplicas,
   createHostedDatabase,
@@ -98,6 +99,26 @@ test("is claimed by one of several accounts that ask at once, and is then like a
     await expect(sql`create table own (id int)`).rejects.toThrow();
     await sql.end();
   }
+});
+
+test("is not claimed for a base whose check fails, which decides the error", async () => {
+  await prepare();
+  const before = await spares();
+  const made = async () => {
+    const rows = await control.ctx.db<{ name: string }[]>`select name from databases order by 1`;
+    return rows.map(({ name }) => name);
+  };
+  const known = await made();
+  for (const destination of [{ kind: "new" as const }, { kind: "new" as const, region: "nowhere" }]) {
+    const refused = createBase(control.ctx, accountId, {
+      platform: "airtable",
+      apiKey: "patWrong.key",
+      sourceBaseId: "appOne",
+      destination,
+    });
+    await expect(refused).rejects.toMatchObject({ code: "source_key_refused" });
+  }
+  expect([await spares(), await made()]).toEqual([before, known]);
 });
 
 test("is not used for another schema", async () => {
