@@ -24,6 +24,7 @@ const facts: SyncFacts = {
   selection: null,
   schemaCheckRequestedAt: null,
   catchUpRequestedAt: null,
+  isWatched: false,
   databaseId: "db1",
   timeline: null,
   keyVersion: "k",

@@ -101,6 +101,7 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
         'host', coalesce(d.external_host, c.public_host), 'port', coalesce(d.external_port, c.public_port)) as database,
       b.attachment_key_version as "attachmentKeyVersion", b.workspace_id as "workspaceId",
       b.source_user_id as "sourceUserId", b.resync_requested_at as "resyncRequestedAt",
+      b.is_watched as "isWatched",
       b.attempted_at as "attemptedAt", b.tables,
       b.issue_count as "issueCount", ${openIssueCount(db)} as "openIssueCount", b.issues, b.rests_until as "restsUntil", b.created_at as "createdAt",
       (select count(*)::integer from repairs as p where p.base_id = b.id) as repairs,

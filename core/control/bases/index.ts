@@ -71,6 +71,7 @@ export {
   afterSweep,
   listRuns,
   recordRun,
+  recordWatched,
   type SyncRun,
   saveProgress,
 } from "./runs";

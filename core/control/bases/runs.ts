@@ -6,7 +6,7 @@
  * none of them changed anything. First syncs, rebuilds and failures have rows of their own, and end the rows before
  * them.
  */
-import type { Db } from "../../context";
+import type { Context, Db } from "../../context";
 import { type ErrorCode, nextStep } from "../../errors";
 import { cleanText, jsonParameter, serverNow, serverTime } from "../../postgres";
 import type { Progress, RunReport, SyncKind } from "../../sync/host";
@@ -282,6 +282,19 @@ export async function saveProgress(
     update bases set progress = ${jsonParameter(progress)}::text::jsonb,
       progress_at = case when ${isFurther}::boolean then now() else coalesce(progress_at, now()) end
     where id = ${baseId}`;
+}
+
+/** Records that people look at the progress of the base's first sync. Never fails: it is recorded when they look again. */
+export async function recordWatched(
+  { db, log }: Pick<Context, "db" | "log">,
+  { id, progress, isWatched }: Pick<Base, "id" | "progress" | "isWatched">,
+): Promise<void> {
+  if (!progress || isWatched) return;
+  try {
+    await db`update bases set is_watched = true where id = ${id}`;
+  } catch (error) {
+    log.debug({ baseId: id, error }, "recording that the progress is shown failed");
+  }
 }
 
 /** Returns the latest runs, the newest first. */

@@ -10,7 +10,7 @@ export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]>
     select id, state, (select to_json(s) from (select ${settingColumns(db)}) as s) as settings, selection,
       attachment_key_version as "attachmentKeyVersion", resync_requested_at as "resyncRequestedAt",
       schema_check_requested_at as "schemaCheckRequestedAt", catch_up_requested_at as "catchUpRequestedAt",
-      database_id as "databaseId", md5(encrypted_api_key) as "keyVersion",
+      is_watched as "isWatched", database_id as "databaseId", md5(encrypted_api_key) as "keyVersion",
       (select c.timeline from databases as d join clusters as c on c.id = d.cluster_id where d.id = database_id) as timeline
     from bases where id = any (${baseIds})`;
   return rows.map(({ settings, ...facts }) => ({ ...facts, settings: settingsOf(settings) }));
@@ -66,7 +66,7 @@ export async function syncVersionDigests(db: Db, baseIds: string): Promise<Map<s
 export async function syncFactHashes(db: Db, baseIds: string[]): Promise<Map<string, string>> {
   const rows = await db<{ id: string; hash: string }[]>`
     select id, hashtextextended(row(state, ${settingColumns(db)}, selection, attachment_key_version,
-      resync_requested_at, schema_check_requested_at, catch_up_requested_at, database_id, encrypted_api_key)::text,
+      resync_requested_at, schema_check_requested_at, catch_up_requested_at, is_watched, database_id, encrypted_api_key)::text,
       0)::text as hash
     from bases where id = any (${baseIds})`;
   return new Map(rows.map(({ id, hash }) => [id, hash]));

@@ -8,7 +8,7 @@
 import { linkedAbort, wait, withTimeout } from "../../async";
 import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../../errors";
 import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } from "../../replica";
-import { estimateSize, type PlatformFacts, type SourceTable, type TableSize } from "../../source";
+import type { PlatformFacts, SourceTable, TableSize } from "../../source";
 import { failSpan } from "../../trace";
 import type { Progress, RunReport, SyncedBase } from "../host";
 import {
@@ -25,10 +25,11 @@ import { type BaseCache, forgetRows, isOfTable, isRefusedRead, ofTable, tableCac
 import { keepUp, type NotifiedChanges } from "./keep-up";
 import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
-import { metered, type Reader } from "./reader";
+import type { Reader } from "./reader";
 import { isRefusedChange, rebuildTable } from "./rebuild";
 import { endSync, reportIssues } from "./report";
 import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./schema-tracker";
+import { sizeEstimates } from "./size-estimates";
 import { expectLogged, sweepTable, sweepWritten, type TableOutcome } from "./sweep";
 import { type BegunSync, beginMarked, completeMarked, type NextSync } from "./sync-marks";
 import { TableOrder } from "./table-order";
@@ -49,8 +50,10 @@ export interface SyncInput {
    * changes.
    */
   opening?: Promise<NotifiedChanges | null> | undefined;
-  /** Samples tables of unknown size for the time that a first sync takes; see `PlatformFacts`. */
+  /** Samples tables of unknown size; see `PlatformFacts`. */
   sample?: PlatformFacts["sample"];
+  /** Returns whether people look at the progress of a first sync; absent: they do not. */
+  isWatched?: () => boolean;
   /** What is known before a first sync, by table id. */
   sizes?: Readonly<Record<string, TableSize>>;
   schemaPollMs: number;
@@ -159,14 +162,16 @@ async function syncTables(
   // An earlier attempt at the first sync has completed these tables: they can be queried.
   if (report.kind === "first") board.addDone([...schemaTracker.catalog.values()].map(({ spec }) => spec));
   const order = specs.length > 1 ? new TableOrder(reader, known) : null;
-  using sizes = sizeEstimates(input, reader, known, (tableId, size) => {
-    board.estimated(tableId, size);
-    order?.estimated(tableId, size);
-  });
   /** Number of records seen, by table id. */
   const done = new Map<string, number>();
+  const isDone = (tableId: string) => done.has(tableId);
   const left = new Map<string, BasetideError>();
-  using keeping = keepUp({ ...input, notified }, reader, schemaTracker, (id) => done.has(id));
+  const onEstimate = (tableId: string, size: TableSize) => {
+    board.estimated(tableId, size);
+    order?.estimated(tableId, size);
+  };
+  using sizes = sizeEstimates({ ...input, isDone, onEstimate }, reader, known);
+  using keeping = keepUp({ ...input, notified }, reader, schemaTracker, isDone);
   for (let round = 1; ; round++) {
     const open = schemaTracker.tables.filter(
       ({ id }) => !skipped.has(id) && !left.has(id) && (!done.has(id) || schemaTracker.table(id).rebuild),
@@ -194,7 +199,7 @@ async function syncTables(
         forced,
         board,
         report,
-        { ...begun, onSecondPage: sizes.onSecondPage, onBuild: keeping.begin },
+        { ...begun, sizes, onBuild: keeping.begin },
       ),
     );
     for (const [id, error] of failed) left.set(id, error);
@@ -345,49 +350,8 @@ function knownSizes({ base, sizes = {} }: SyncInput): Map<string, TableSize> {
   return new Map([...Object.entries(sizes), ...countedSizes(base.tables)]);
 }
 
-/**
- * Estimates the sizes of tables that have more than two pages, for the progress of a first sync. The requests share the
- * rate limit with those that read the tables; they end with the sync.
- */
-function sizeEstimates(
-  { sample }: SyncInput,
-  reader: Reader,
-  known: ReadonlyMap<string, TableSize>,
-  onEstimate: (tableId: string, size: TableSize) => void,
-) {
-  const over = linkedAbort(reader.stop);
-  const asked = new Set(known.keys());
-  // A failure is not the base's: the requests that read the table find out.
-  const asking = {
-    ...reader,
-    stop: over.signal,
-    kill: over.signal,
-    onFailure: undefined,
-    mayTryAgain: () => false,
-  };
-  return {
-    onSecondPage(table: SourceTable, ids: string[]): void {
-      if (!sample || asked.has(table.id)) return;
-      asked.add(table.id);
-      const list = (filter: string, offset: string | undefined) =>
-        metered(asking).send((connection, signal) => {
-          const part = { filter, offset, fields: [table.primaryFieldId] };
-          return connection.listPage(reader.sourceBaseId, table, part, signal);
-        });
-      const estimated = estimateSize(sample, ids, list).then((size) => onEstimate(table.id, size));
-      estimated.catch((error: unknown) => {
-        reader.log.debug({ error, tableId: table.id }, "estimating a table's size failed");
-      });
-    },
-    [Symbol.dispose]() {
-      over.abort();
-      over[Symbol.dispose]();
-    },
-  };
-}
-
 interface SharedByTables extends Pick<BegunSync, "unwritten" | "readVersions"> {
-  onSecondPage: (table: SourceTable, ids: string[]) => void;
+  sizes: ReturnType<typeof sizeEstimates>;
   onBuild: () => void;
 }
 
@@ -402,10 +366,13 @@ async function syncTable(
   forced: Set<string>,
   board: ProgressBoard,
   report: RunReport,
-  { unwritten, readVersions, onSecondPage, onBuild }: SharedByTables,
+  { unwritten, readVersions, sizes, onBuild }: SharedByTables,
 ): Promise<TableOutcome | null> {
   const { replica, epoch, cache, onShapeChange } = input;
-  const onProgress = (records: number) => board.records(tableId, records);
+  const onProgress = (records: number) => {
+    board.records(tableId, records);
+    sizes.estimate();
+  };
   const build = { replica, reader, epoch, schemaTracker, cache, onShapeChange, onProgress };
   const sweep = { ...build, reader: { ...reader, readVersions }, unwritten };
   for (let attempt = 1; ; attempt++) {
@@ -421,7 +388,7 @@ async function syncTable(
       const wasRead = cache.builds.has(tableId);
       const { source } = shape;
       const outcome = await rebuildTable(
-        { ...build, onSecondPage: (ids) => onSecondPage(source, ids) },
+        { ...build, onSecondPage: (ids) => sizes.onSecondPage(source, ids) },
         source,
         spec,
       );

@@ -124,6 +124,8 @@ export interface SyncedBase {
   resyncRequestedAt: Date | null;
   /** A client has written something that no event reported: see `core/sync/engine/catch-up.ts`. */
   catchUpRequestedAt: Date | null;
+  /** A page has shown the progress of the first sync. */
+  isWatched: boolean;
   /** The last completed sync; in rapid mode a cycle, which does not see deletions and computed fields. */
   sync: { kind: SyncKind; startedAt: Date; completedAt: Date; durationMs: number } | null;
   /**
@@ -153,6 +155,7 @@ export interface SyncFacts {
   resyncRequestedAt: Date | null;
   schemaCheckRequestedAt: Date | null;
   catchUpRequestedAt: Date | null;
+  isWatched: boolean;
   /** The replica's database: a move changes it. */
   databaseId: string;
   /** Of the replica's server; null if unknown. */

@@ -30,6 +30,7 @@ export function inputOf(
     cache,
     attachmentUrls: attachmentUrlsOf(ctx.config, base),
     sample: platform.sample,
+    isWatched: () => leased.isWatched,
     // A budget pays for what is asked for.
     modifiedSince: budget.ratePerSecond === Number.POSITIVE_INFINITY ? platform.modifiedSince : undefined,
     schemaPollMs: Math.max(ctx.config.schemaPollMs, cadenceFor(budget, base, mode).schemaMs),

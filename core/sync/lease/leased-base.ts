@@ -124,6 +124,11 @@ export class LeasedBase implements Disposable {
     return this.#facts ? this.#facts.catchUpRequestedAt : this.#syncedBase.catchUpRequestedAt;
   }
 
+  /** Whether a page has shown the progress of a first sync. */
+  get isWatched(): boolean {
+    return (this.#facts ?? this.#syncedBase).isWatched;
+  }
+
   /** Returns whether nothing that people may change differed from `base` when that was last read. */
   isAsRead(base: SyncedBase): boolean {
     return isAsRead(base, this.#facts, performance.now() - this.#watching.readAt);

@@ -636,6 +636,8 @@ create table bases (
   -- When the call budget allows the next sync, if it delays it.
   rests_until timestamptz,
   progress jsonb,
+  -- A page has shown the progress of the first sync: it estimates the sizes of tables.
+  is_watched boolean not null default false,
   -- When a first sync or a rebuild last got further than ever before.
   progress_at timestamptz,
   problems jsonb not null default '[]',

@@ -207,8 +207,12 @@ test("a first sync is visible from its first second, table by table", async () =
       /<!--.*?-->/g,
       "",
     );
+  const isWatched = async () => (await getBase(control.ctx.db, base.id)).isWatched;
+  expect(await isWatched()).toBe(false);
   await saveProgress(control.ctx.db, base.id, progress({ records_estimate: 30_123, records_error: 2000 }));
   const estimated = await now();
+  // From now on, tables are measured for it.
+  expect(await isWatched()).toBe(true);
   expect(estimated).toContain("1,200 of about 30,000");
   expect(estimated).toMatch(/<dt>Time left<\/dt><dd>1 min \d\d s to 2 min \d\d? s</);
   expect(estimated).toMatch(/<dt>Records a second<\/dt><dd>2[345]\d</);

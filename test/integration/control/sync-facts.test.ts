@@ -24,6 +24,7 @@ const changes = {
   resync_requested_at: "now()",
   schema_check_requested_at: "now()",
   catch_up_requested_at: "now()",
+  is_watched: "not is_watched",
   attachment_key_version: "attachment_key_version + 1",
   encrypted_api_key: "'another'",
 };

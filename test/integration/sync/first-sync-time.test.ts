@@ -1,6 +1,6 @@
 /** How long a first sync takes, as a worker estimates it: the size of each table, from the source's answers. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { getBase, type Progress } from "../../../core/control/bases";
+import { getBase, type Progress, recordWatched } from "../../../core/control/bases";
 import {
   createDraft,
   finishDraft,
@@ -15,6 +15,7 @@ import { until } from "../../support/poll";
 
 const SHARE = 3;
 const SIZES = { Projects: 1900, Tasks: 900 };
+const LARGE = 2500;
 
 let fleet: Fleet;
 beforeAll(async () => {
@@ -22,9 +23,9 @@ beforeAll(async () => {
 });
 afterAll(() => fleet?.[Symbol.asyncDispose]());
 
-/** A base with a large and a small table; the large one comes first. */
-function largeBase(): string {
-  const tables = Object.entries(SIZES).map(([name, size]) => ({
+/** A base with a large and a small table, unless other sizes are given; the large one comes first. */
+function largeBase(sizes: Record<string, number> = SIZES): string {
+  const tables = Object.entries(sizes).map(([name, size]) => ({
     name,
     fields: [{ name: "Name", type: "singleLineText" }],
     records: Array.from({ length: size }, (_, at) => ({ fields: { Name: `${name} ${at}` } })),
@@ -87,6 +88,25 @@ test.concurrent("a base that was measured by the onboarding is not measured agai
   expect(listsBefore).toBeGreaterThan(1);
   expectEstimated(await follow(await finishDraft(ctx, await draft())));
   expect(filtered(source)).toBe(listsBefore);
+}, 180_000);
+
+test.concurrent("a base with one large table is measured once its progress is shown", async () => {
+  const { ctx } = fleet;
+  const source = largeBase({ Projects: LARGE, Tasks: 150 });
+  const { id } = await fleet.connect(source);
+  const projects = async () => {
+    const base = await getBase(ctx.db, id);
+    return { base, table: base.progress?.tables.find(({ source_name: name }) => name === "Projects") };
+  };
+  const isFarther = async () => ((await projects()).table?.records_done ?? 0) >= 500;
+  await until(isFarther, { what: "five pages are read", timeoutMs: 60_000 });
+  expect(filtered(source)).toBe(0);
+  expect((await projects()).table!.records_estimate).toBeNull();
+  await recordWatched(ctx, (await projects()).base);
+  const isEstimated = async () => (await projects()).table!.records_estimate !== null;
+  await until(isEstimated, { what: "its size is estimated" });
+  const { records_estimate: estimate, records_error: error } = (await projects()).table!;
+  expect(Math.abs(estimate! - LARGE)).toBeLessThan(5 * error!);
 }, 180_000);
 
 /** The number of samples that the source was asked for. */

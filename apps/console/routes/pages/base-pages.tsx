@@ -6,6 +6,7 @@ import {
   getBase,
   listRuns,
   listSchemaChanges,
+  recordWatched,
   resolveMutedFields,
   tableChanges,
   updateSettings,
@@ -40,6 +41,7 @@ export function basePages(ctx: ConsoleContext) {
 
   async function currentFacts(id: string, account: Account) {
     const base = await getBase(db, id, account.id);
+    await recordWatched(ctx, base);
     const keyHelpUrl = ctx.platforms.find((platform) => platform.id === base.platform)?.keyHelpUrl;
     return { base, keyHelpUrl, now: serverNow(base) };
   }
