@@ -41,6 +41,12 @@ const TIMEOUT_MS = 120_000;
 /** Pages at the beginning and the end that are printed. */
 const SHOWN_PAGES = 10;
 
+/** A base of the source. */
+interface Source {
+  baseId: string;
+  tableIds: string[];
+}
+
 interface Copied {
   connectingMs: number;
   seconds: number;
@@ -56,7 +62,7 @@ export async function run(): Promise<boolean> {
   releases.defer(() => server.stop());
   const source = releases.use(await startSandboxProcess());
   await source.settings({ latency: { before: HALF_MS, after: HALF_MS } });
-  const bases: string[] = [];
+  const bases: Source[] = [];
   for (let base = 0; base < 2 * ROUNDS; base++) bases.push(await createSource(source, base));
   const [consolePort, proxyPort, workerPort] = await Promise.all([freePort(), freePort(), freePort()]);
   const env = {
@@ -93,10 +99,10 @@ export async function run(): Promise<boolean> {
     const [looped, copied] = bases.slice(2 * round);
     const [bare, ours] = await Promise.all([
       bareLoop(source, looped!, server.url, round),
-      copy(source, fleet, { api, token, baseId: copied! }),
+      copy(source, fleet, { api, token, baseId: copied!.baseId }),
     ]);
     rounds.push({ bare, ours });
-    if (round === 0 && process.env.COPY_CALLS) await printCalls(source, copied!);
+    if (round === 0 && process.env.COPY_CALLS) await printCalls(source, copied!.baseId);
   }
   table(
     ["round", "bare loop, s", "ours, s", "requests", "connecting, ms", "of the bare loop"],
@@ -123,8 +129,7 @@ export async function run(): Promise<boolean> {
   return copies.isWithin && connecting.isWithin && memory.isWithin && rateLimited === 0;
 }
 
-/** @returns the base's id */
-async function createSource(source: SandboxProcess, base: number): Promise<string> {
+async function createSource(source: SandboxProcess, base: number): Promise<Source> {
   const id = (prefix: string, nth: number) => `${prefix}B${base}x${String(nth).padStart(11, "0")}`;
   const tables = TABLES.map((records, nth) => ({
     id: id("tbl", nth),
@@ -146,7 +151,7 @@ async function createSource(source: SandboxProcess, base: number): Promise<strin
     })),
   }));
   const { baseId } = (await source.call("POST", "bases", { tables })) as { baseId: string };
-  return baseId;
+  return { baseId, tableIds: tables.map(({ id: tableId }) => tableId) };
 }
 
 /** As Airtable's: the estimate of a table's size depends on their last characters. */
@@ -185,13 +190,17 @@ async function untilPrepared({ ctx }: Fleet<SandboxProcess>, url: string): Promi
 }
 
 /** @returns how long it took, s */
-async function bareLoop(source: SandboxProcess, baseId: string, url: string, round: number): Promise<number> {
+async function bareLoop(
+  source: SandboxProcess,
+  { baseId, tableIds }: Source,
+  url: string,
+  round: number,
+): Promise<number> {
   await using sql = disposable(postgres(url, { max: 1, onnotice: () => {} }));
   await sql.unsafe(`create table bare_${round} (id text primary key, record jsonb)`);
-  const { tables } = (await source.call("GET", `dump/${baseId}`)) as { tables: { id: string }[] };
   const from = performance.now();
   const sentAt: number[] = [];
-  for (const { id } of tables) {
+  for (const id of tableIds) {
     let offset: string | undefined;
     do {
       const nth = sentAt.at(-REQUESTS_PER_WINDOW);
