@@ -11,13 +11,17 @@ import { clusterAdminUrl, installationId, listClusters } from "./clusters";
 
 /** How often another process may have used one, or a cluster may have been added. */
 const EVERY_MS = 60_000;
-/** Longest time that a stopping process waits for one that is being prepared. What is incomplete is dropped later. */
-const STOP_MS = 5000;
+/**
+ * When the next one is prepared after one was claimed: the request that claimed it is answered, and its first sync has
+ * started, without the server's work for another. A stopping process waits for one that is being prepared for as long at most:
+ * what is incomplete is dropped later.
+ */
+const LATER_MS = 5000;
 
 type SpareContext = Pick<Context, "db" | "secrets" | "log">;
 
 export interface SpareKeeper extends Running {
-  /** To be called when one was claimed: prepares another. */
+  /** To be called when one was claimed: soon prepares another. */
   used(): void;
 }
 
@@ -30,8 +34,8 @@ export function startSpares(ctx: SpareContext): SpareKeeper {
   );
   void preparing.now();
   return {
-    used: () => void preparing.now(),
-    stop: () => withTimeout(STOP_MS, () => {}, preparing.stop()),
+    used: () => void setTimeout(() => void preparing.now(), LATER_MS).unref(),
+    stop: () => withTimeout(LATER_MS, () => {}, preparing.stop()),
   };
 }
 
