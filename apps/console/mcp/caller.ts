@@ -1,6 +1,6 @@
 /** The agent that calls a tool, and the bases that it may name. */
 import type { Agent } from "../../../core/control/agents";
-import { type Base, getBase, type ManagementContext } from "../../../core/control/bases";
+import { type Base, getBases, type ManagementContext } from "../../../core/control/bases";
 import { BasetideError } from "../../../core/errors";
 
 export interface AgentCaller {
@@ -17,15 +17,20 @@ export interface ToolCall extends AgentCaller {
   rows: number | null;
 }
 
+/** The bases that an agent may read, in its own order. */
+export async function basesOf({ agent, ctx }: Pick<ToolCall, "agent" | "ctx">): Promise<Base[]> {
+  const ids = agent.bases.map(({ baseId }) => baseId);
+  const bases = await getBases(ctx.db, agent.accountId, ids);
+  return ids.flatMap((id) => bases.filter((base) => base.id === id));
+}
+
 /**
  * Returns the base that an agent means: by its id, its name, or Airtable's id. Without a name, the only one.
  *
  * @throws BasetideError `not_found` with the bases that it may read
  */
 export async function baseOf(call: ToolCall, named: string | undefined): Promise<Base> {
-  const { agent, ctx } = call;
-  const bases: Base[] = [];
-  for (const { baseId } of agent.bases) bases.push(await getBase(ctx.db, baseId, agent.accountId));
+  const bases = await basesOf(call);
   const asked = named?.trim().toLowerCase();
   const matches = bases.filter(({ id, name, sourceBaseId }) =>
     asked === undefined ? true : [id, name, sourceBaseId].some((one) => one.toLowerCase() === asked),

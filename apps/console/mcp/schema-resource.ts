@@ -1,7 +1,6 @@
 /** `basetide://{base}/schema.sql`: the tables of a base as statements, with what the agent may read. */
-import { getBase } from "../../../core/control/bases";
 import { byteLength, freshness, freshnessLine } from "./answer";
-import { type AgentCaller, baseOf, type ToolCall } from "./caller";
+import { baseOf, basesOf, type ToolCall } from "./caller";
 import { readableOf } from "./readable";
 import { definitionOf } from "./tools/describe-tables";
 
@@ -13,9 +12,8 @@ const MOST_BYTES = 64_000;
 const TAIL_BYTES = 200;
 
 /** Lists one for each base of the agent. */
-export async function listSchemas({ agent, ctx }: AgentCaller & Pick<ToolCall, "ctx">) {
-  const bases = await Promise.all(agent.bases.map(({ baseId }) => getBase(ctx.db, baseId, agent.accountId)));
-  return bases.map(({ id, name }) => ({
+export async function listSchemas(call: Pick<ToolCall, "agent" | "ctx">) {
+  return (await basesOf(call)).map(({ id, name }) => ({
     uri: SCHEMA_URI.replace("{base}", id),
     name: `${name}: schema.sql`,
     mimeType: SCHEMA_TYPE,

@@ -163,6 +163,11 @@ export async function getBase(db: Db, id: string, accountId?: string): Promise<B
   return base;
 }
 
+/** Those of the account's bases that have these ids, in the order in which they were connected. */
+export async function getBases(db: Db, accountId: string, ids: string[]): Promise<Base[]> {
+  return selectBases(db, db`b.account_id = ${accountId} and b.id = any (${ids})`);
+}
+
 /** The account's bases, or all bases, in the order in which they were connected. */
 export async function listBases(db: Db, accountId?: string): Promise<Base[]> {
   return selectBases(db, accountId === undefined ? db`true` : db`b.account_id = ${accountId}`);

@@ -24,6 +24,7 @@ export {
   createBase,
   decryptApiKey,
   getBase,
+  getBases,
   listBaseNames,
   listBases,
   listSourceBases,
