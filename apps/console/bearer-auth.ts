@@ -17,6 +17,6 @@ export function bearerAuth(db: Db) {
       requireScope(token, permissionFor(request.method, route));
       requireJson(body, request);
       const actor: Actor = { kind: "token", name: token.name };
-      return { account, actor, role: token.role };
+      return { account, actor, role: token.role, userId: token.createdBy };
     });
 }

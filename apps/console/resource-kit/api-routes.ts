@@ -13,6 +13,7 @@ interface ApiCall {
   account: Account;
   actor: Actor;
   role: Role;
+  userId: string | null;
   params: Params;
   body: unknown;
   query: unknown;
@@ -31,8 +32,8 @@ export function apiOf(ctx: ConsoleContext, about: AnyResource) {
     (app as unknown as Routes).route(
       method,
       path,
-      async ({ account, actor, role, params, body, query, set }) => {
-        const by = { account, actor, role, user: null };
+      async ({ account, actor, role, userId, params, body, query, set }) => {
+        const by = { account, actor, role, userId, user: null };
         const scope = await about.scope(ctx, by, params);
         const target = operation.isOnOne ? await about.find!(ctx, scope, params) : scope;
         // Only what a schema has checked.

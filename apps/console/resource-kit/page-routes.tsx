@@ -107,7 +107,8 @@ export function pagesOf(ctx: ConsoleContext, about: AnyResource) {
 
 function callerOf(currentUser: CurrentUser) {
   const { account } = currentUser;
-  return { account, role: account.role, actor: actorOf(currentUser), user: currentUser };
+  const { userId } = currentUser;
+  return { account, role: account.role, actor: actorOf(currentUser), userId, user: currentUser };
 }
 
 function filled(path: string, params: Params): string {

@@ -22,6 +22,8 @@ export interface Asker {
   account: Account;
   role: Role;
   actor: Actor;
+  /** The member, or who created the token: what they make and see may end with their membership. Null: the operator. */
+  userId: string | null;
   /** Null: a token. */
   user: CurrentUser | null;
 }

@@ -449,8 +449,8 @@ export const agentsResource = resource({
       { name: "Claude", bases: [{ base_id: "bas_0123456789abcdefghjk" }] },
     ),
     answer: withToken,
-    async run(ctx, account, { name, may_propose: mayPropose = false, limits: own, bases }, { user }) {
-      const asked = { name, mayPropose, limits: own, bases: basesOf(bases), userId: user?.userId };
+    async run(ctx, account, { name, may_propose: mayPropose = false, limits: own, bases }, { userId }) {
+      const asked = { name, mayPropose, limits: own, bases: basesOf(bases), userId };
       const made = await createAgent(ctx, account.id, asked);
       return { agent: shown(made.agent), token: made.token, url: urlOf(ctx) };
     },
@@ -573,9 +573,9 @@ export const agentsResource = resource({
     api: `POST ${API}/:id/token`,
     summary: "Give an agent a new token. The old one no longer works",
     answer: withToken,
-    run: async (ctx, target, _, { user }) => ({
+    run: async (ctx, target, _, { userId }) => ({
       agent: shown(target),
-      token: await renewAgentToken(ctx, target, user?.userId),
+      token: await renewAgentToken(ctx, target, userId),
       url: urlOf(ctx),
     }),
     form: {

@@ -54,18 +54,22 @@ export async function createToken(
 }
 
 /**
- * Creates the token of an agent, and revokes those that it had.
+ * Creates the token of an agent, and revokes the one that it had.
  *
+ * @param options.userId the member who sees it: it is revoked when they leave the account. Null: the operator
  * @returns the token itself; it cannot be read again later
  */
 export async function createAgentToken(
   db: Db,
   agent: { id: string; accountId: string; name: string },
-  options: { scopes: readonly AgentScope[]; userId?: string | undefined },
+  options: { scopes: readonly AgentScope[]; userId?: string | null },
 ): Promise<string> {
   const scopes = agentScopes.filter((scope) => options.scopes.includes(scope));
   const token = newToken();
   await db.begin(async (tx) => {
+    // Of concurrent calls the last one wins, and an agent that is being revoked gets none.
+    const [locked] = await tx`select from agents where id = ${agent.id} for update`;
+    if (!locked) throw new BasetideError("not_found", "This agent does not exist");
     await tx`delete from api_tokens where agent_id = ${agent.id}`;
     await tx`
       insert into api_tokens (id, account_id, name, prefix, token_hash, scopes, created_by, agent_id)
@@ -131,6 +135,8 @@ export interface Bearer extends Account {
     scopes: (TokenScope | AgentScope)[];
     /** The agent that it belongs to. */
     agentId: string | null;
+    /** The member who created it; null: the operator. */
+    createdBy: string | null;
     /** Of the member who created it; that of the owner if the operator created it for them. */
     role: Role;
   };
@@ -145,7 +151,7 @@ function lookupIn(db: Db): SharedLookup<Account & TokenRow> {
   const lookup = new SharedLookup(async (hashes) => {
     const found = await db<(Account & TokenRow)[]>`
       select a.id, a.email, a.is_operator as "isOperator", t.id as token_id, t.name as token_name, t.token_hash as hash,
-        t.scopes, t.agent_id, case when t.created_by is null then 'owner' else m.role end as role,
+        t.scopes, t.agent_id, t.created_by, case when t.created_by is null then 'owner' else m.role end as role,
         coalesce(t.last_used_at < now() - interval '1 hour', true) as is_stale
       from api_tokens as t join accounts as a on a.id = t.account_id
         left join account_members as m on m.account_id = a.id and m.user_id = t.created_by
@@ -168,8 +174,8 @@ export async function authenticate(db: Db, authorization: string | null | undefi
   // A member's tokens are deleted with the membership; one without a member has no permissions.
   if (!found?.role) throw new BasetideError("unauthorized");
   if (found.is_stale) await recordUse(db, found.token_id);
-  const { id, email, isOperator, scopes, role } = found;
-  const token = { id: found.token_id, name: found.token_name, scopes, agentId: found.agent_id, role };
+  const { id, email, isOperator, scopes, role, agent_id: agentId, created_by: createdBy } = found;
+  const token = { id: found.token_id, name: found.token_name, scopes, agentId, createdBy, role };
   return { id, email, isOperator, token };
 }
 
@@ -188,6 +194,7 @@ interface TokenRow {
   token_name: string;
   scopes: (TokenScope | AgentScope)[];
   agent_id: string | null;
+  created_by: string | null;
   role: Role | null;
   is_stale: boolean;
 }

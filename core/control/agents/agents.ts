@@ -9,7 +9,7 @@ import { BasetideError, isBasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
 import { checkedName, isUniqueViolation, jsonParameter } from "../../postgres";
 import type { TableSpec } from "../../replica";
-import { type AgentScope, type Bearer, createAgentToken, setAgentScopes } from "../accounts";
+import { type AgentScope, type Bearer, can, createAgentToken, denial, setAgentScopes } from "../accounts";
 import { recordChange } from "../audit";
 import { getBase, replicaShape } from "../bases";
 import { getDatabase, MAX_LABEL_LENGTH, revokeAgentUsers } from "../placement";
@@ -89,7 +89,7 @@ export async function createAgent(
     bases: AskedBase[];
     mayPropose: boolean;
     limits?: Partial<AgentLimits> | undefined;
-    userId?: string | undefined;
+    userId?: string | null;
   },
 ): Promise<{ agent: Agent; token: string }> {
   const agent = await createAgentWithoutToken(ctx, accountId, asked);
@@ -232,7 +232,11 @@ function asNameTaken(error: unknown, name: string): unknown {
 }
 
 /** Gives the agent a new token; the old one no longer works. @returns the token */
-export async function renewAgentToken(ctx: AgentContext, agent: Agent, userId?: string): Promise<string> {
+export async function renewAgentToken(
+  ctx: AgentContext,
+  agent: Agent,
+  userId?: string | null,
+): Promise<string> {
   const token = await tokenFor(ctx, agent, userId);
   const { accountId, id, name } = agent;
   await ctx.db.begin((tx) =>
@@ -241,7 +245,7 @@ export async function renewAgentToken(ctx: AgentContext, agent: Agent, userId?: 
   return token;
 }
 
-function tokenFor({ db }: AgentContext, agent: Agent, userId?: string): Promise<string> {
+function tokenFor({ db }: AgentContext, agent: Agent, userId?: string | null): Promise<string> {
   return createAgentToken(db, agent, { scopes: scopesOf(agent), userId });
 }
 
@@ -274,9 +278,13 @@ export async function getAgent(db: Db, accountId: string, id: string): Promise<A
   throw new BasetideError("not_found", "This agent does not exist");
 }
 
-/** @throws BasetideError `forbidden` if the token is none of an agent's */
+/** @throws BasetideError `forbidden` if the token is none of an agent's, or its member may no longer create any */
 export async function agentOfToken(db: Db, { id, token }: Bearer): Promise<Agent> {
-  if (token.agentId !== null) return getAgent(db, id, token.agentId);
+  if (token.agentId !== null) {
+    if (!can(token.role, "credentials"))
+      throw new BasetideError("forbidden", denial(token.role, "credentials"));
+    return getAgent(db, id, token.agentId);
+  }
   throw new BasetideError(
     "forbidden",
     "This token belongs to no agent. Create an agent in the console under Agents, and use its token here",

@@ -226,7 +226,7 @@ comment on column api_tokens.token_hash is 'SHA-256 of the token, in hex; a toke
 comment on column api_tokens.last_used_at is 'to the hour, so that not every use of a token is a write';
 
 create index api_tokens_account_idx on api_tokens (account_id);
-create index api_tokens_agent_idx on api_tokens (agent_id) where agent_id is not null;
+create unique index api_tokens_agent_key on api_tokens (agent_id) where agent_id is not null;
 
 -- Sign-in for the clients of agents: the tables of better-auth's OAuth provider, under our names. It writes lists as JSON
 -- into text, and uses of each table only a part. Tokens and codes are stored as hashes.
