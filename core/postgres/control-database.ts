@@ -37,9 +37,18 @@ export function connectControl(url: string, options: { max?: number } & SessionO
 
 /** SQLSTATE 23505, for the given constraint or index, if any. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
+  return isViolation(error, "23505", constraint);
+}
+
+/** SQLSTATE 23503, for the given constraint. */
+export function isForeignKeyViolation(error: unknown, constraint: string): boolean {
+  return isViolation(error, "23503", constraint);
+}
+
+function isViolation(error: unknown, state: string, constraint: string | undefined): boolean {
   return (
     error instanceof postgres.PostgresError &&
-    error.code === "23505" &&
+    error.code === state &&
     (constraint === undefined || error.constraint_name === constraint)
   );
 }

@@ -7,6 +7,7 @@ export {
   checkedName,
   cleanText,
   connectControl,
+  isForeignKeyViolation,
   isUniqueViolation,
   jsonParameter,
   requireWritable,

@@ -26,7 +26,7 @@ export { dropColumns } from "./drop-columns";
 export { droppedRelations } from "./dropped";
 export { viewsWithForeignCode } from "./foreign-code";
 export { type CellsToForget, cellsToForget, forgetCells } from "./forget-cells";
-export { grantColumns, type ReadableRelation } from "./grant-columns";
+export { grantColumns, type SchemaContents } from "./grant-columns";
 export { handOver, type KnownRows, takeOver } from "./handover";
 export { withHolders } from "./holders";
 export { type IdWatch, watchIds } from "./id-burners";

@@ -39,8 +39,11 @@ export const LABEL = "basetide";
 
 /** SQLSTATE of a setting that the admin may not set for a role. */
 const NO_RIGHT = "42501";
-/** SQLSTATEs of a database that another session changed (internal_error, "tuple concurrently updated") or dropped. */
-const CONCURRENT_CHANGE = ["XX000", "3D000"];
+/**
+ * SQLSTATEs of what another session changed (internal_error, "tuple concurrently updated"), or changes in another order, or of
+ * a database or a table that it dropped.
+ */
+const CONCURRENT_CHANGE = ["XX000", "40P01", "3D000", "42P01"];
 const MAX_ATTEMPTS = 20;
 const INSUFFICIENT_PRIVILEGE = "42501";
 

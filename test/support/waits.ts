@@ -51,6 +51,11 @@ export const waits: Wait[] = [
     report: "metric of waiting connections",
   },
   {
+    at: "core/replica/grant-columns.ts settled",
+    end: "every relation that differs is locked",
+    report: "the agent's call",
+  },
+  {
     at: "core/control/bases/settings-watch.ts SettingsWatch.#schedule",
     end: "no base is held",
     report: "log",

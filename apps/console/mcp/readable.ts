@@ -1,5 +1,5 @@
-/** What an agent may read of a base, with its role's grants brought up to date. */
-import { applyReads, changesFor, readableIn } from "../../../core/control/agents";
+/** What an agent may read of a base, for descriptions as of a moment ago, and for statements as of now. */
+import { agentTarget, changesFor, readableIn } from "../../../core/control/agents";
 import type { Base } from "../../../core/control/bases";
 import { BasetideError } from "../../../core/errors";
 import type { ReaderLimits, ReaderTarget, TableSpec } from "../../../core/replica";
@@ -12,10 +12,10 @@ export async function readableOf({ ctx, agent }: ToolCall, base: Base) {
   const shape = await cachedShape(ctx, base);
   return {
     ...readableIn(reads, shape),
-    /** @param isForced a table was made again, and the new one lacks the grants */
-    target: (isForced = false): Promise<ReaderTarget> => applyReads(ctx, agent, base, shape, { isForced }),
-    changes: (asked: Parameters<typeof changesFor>[4], limits: ReaderLimits) =>
-      changesFor(ctx, agent, base, shape, asked, limits),
+    /** For one statement: what may be read is decided by what the agent and the base have then. */
+    target: (): Promise<ReaderTarget> => agentTarget(ctx, agent, base),
+    changes: (asked: Parameters<typeof changesFor>[3], limits: ReaderLimits) =>
+      changesFor(ctx, agent, base, asked, limits),
   };
 }
 

@@ -7,13 +7,13 @@ import type { TransactionSql } from "postgres";
 import type { Actor, Context, Db } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
-import { checkedName, isUniqueViolation, jsonParameter } from "../../postgres";
+import { checkedName, isForeignKeyViolation, isUniqueViolation, jsonParameter } from "../../postgres";
 import type { TableSpec } from "../../replica";
 import { type AgentScope, type Bearer, can, createAgentToken, denial, setAgentScopes } from "../accounts";
 import { recordChange } from "../audit";
-import { getBase, replicaShape } from "../bases";
-import { getDatabase, MAX_LABEL_LENGTH, revokeAgentUsers } from "../placement";
-import { applyReads, revokeReads } from "./reads";
+import { getBase, getBases, replicaShape } from "../bases";
+import { getDatabase, MAX_LABEL_LENGTH, revokeAgentUsers, revokeUnusedAgentUsers } from "../placement";
+import { grantAgent } from "./reads";
 import type { AgentRule } from "./rules";
 
 export interface Agent {
@@ -76,7 +76,7 @@ type AgentContext = Pick<Context, "config" | "db" | "secrets" | "log"> & { actor
 /**
  * Creates an agent with its SQL users, and grants them what it may read.
  *
- * @param asked.userId the member who creates it: its token stops working when they leave
+ * @param asked.userId the member who creates it: its token stops working when they leave. Null: the operator
  * @returns the agent and its token, which cannot be read again later
  * @throws BasetideError `invalid_request`, `already_exists`, `not_found` for a base of another account; `conflict` for a
  *   base in a database that the customer hosts
@@ -126,7 +126,9 @@ export async function createAgentWithoutToken(
   }
   const agent = await getAgent(ctx.db, accountId, id);
   try {
-    await applyAll(ctx, agent);
+    await grantEverywhere(ctx, agent, (error) => {
+      throw error;
+    });
   } catch (error) {
     await revokeAgent(ctx, agent).catch((revokeError: unknown) =>
       ctx.log.warn({ error: revokeError, agentId: id }, "revoking a failed new agent failed"),
@@ -138,7 +140,7 @@ export async function createAgentWithoutToken(
 
 /**
  * Changes an agent. What it may no longer read it cannot read from the next call on, also if its database cannot be
- * reached now: calls grant and revoke what is missing.
+ * reached now: each call grants and revokes first.
  *
  * @param asked.bases all that it may read
  * @throws BasetideError as `createAgent`
@@ -159,10 +161,6 @@ export async function updateAgent(
   const limits = { ...agent.limits, ...asked.limits };
   const rows = asked.bases && (await resolveBases(ctx, accountId, asked.bases, agent.bases));
   const kept = rows?.map(({ baseId }) => baseId) ?? [];
-  const gone = rows ? agent.bases.filter(({ baseId }) => !kept.includes(baseId)) : [];
-  // Before its rows are gone, which know that the role has grants there.
-  for (const { baseId } of gone)
-    await whereReachable(ctx, async () => revokeReads(ctx, agent, await getBase(ctx.db, baseId, accountId)));
   try {
     await ctx.db.begin(async (tx) => {
       await tx`
@@ -180,25 +178,31 @@ export async function updateAgent(
     throw asNameTaken(error, name);
   }
   const changed = await getAgent(ctx.db, accountId, id);
-  if (rows) await whereReachable(ctx, () => applyAll(ctx, changed));
+  if (rows) {
+    await grantEverywhere(ctx, changed, (error) => {
+      if (!isBasetideError(error, "replica_unavailable") && !isBasetideError(error, "replica_busy"))
+        throw error;
+      // The next call grants first.
+      ctx.log.warn({ error, agentId: id }, "an agent's grants could not be changed yet");
+    });
+    await revokeUnusedAgentUsers(ctx, { agentId: id });
+  }
   return changed;
 }
 
-/** What cannot be done now is done by the next call, and no call reads a base that the agent no longer has. */
-async function whereReachable({ log }: AgentContext, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    if (!isBasetideError(error, "replica_unavailable")) throw error;
-    log.warn({ error }, "an agent's grants could not be changed yet");
-  }
-}
-
-async function applyAll(ctx: AgentContext, agent: Agent): Promise<void> {
-  for (const { baseId } of agent.bases) {
-    const base = await getBase(ctx.db, baseId, agent.accountId);
-    await applyReads(ctx, agent, base, await replicaShape(ctx, base));
-  }
+/** In each database of which the agent reads a base. */
+async function grantEverywhere(
+  ctx: AgentContext,
+  agent: Agent,
+  failed: (error: unknown) => void,
+): Promise<void> {
+  const bases = await getBases(
+    ctx.db,
+    agent.accountId,
+    agent.bases.map(({ baseId }) => baseId),
+  );
+  for (const databaseId of new Set(bases.map(({ database }) => database.id)))
+    await grantAgent(ctx, agent, await getDatabase(ctx.db, databaseId)).catch(failed);
 }
 
 async function insertReads(
@@ -231,7 +235,7 @@ function asNameTaken(error: unknown, name: string): unknown {
   return new BasetideError("already_exists", `An agent named "${name}" already exists`);
 }
 
-/** Gives the agent a new token; the old one no longer works. @returns the token */
+/** Gives the agent a new token, which ends with the membership of `userId`; the old one no longer works. @returns it */
 export async function renewAgentToken(
   ctx: AgentContext,
   agent: Agent,
@@ -253,15 +257,38 @@ function scopesOf({ mayPropose }: Pick<Agent, "mayPropose">): AgentScope[] {
   return mayPropose ? ["agent:read", "agent:propose"] : ["agent:read"];
 }
 
-/** Revokes its token at once, then drops its SQL users, and then deletes it. Proposals that it made stay. */
-export async function revokeAgent(ctx: AgentContext, { id, accountId, name }: Agent): Promise<void> {
-  await ctx.db`delete from api_tokens where agent_id = ${id}`;
-  await revokeAgentUsers(ctx, id);
+/**
+ * Revokes an agent: its token, the clients that act as it and what it may read at once, so that no call grants it anything
+ * from then on; then its SQL users; and then deletes it. Proposals that it made stay.
+ *
+ * @throws BasetideError `replica_unavailable`, `replica_busy` if SQL users are left. Revoking it again completes it
+ */
+export async function revokeAgent(ctx: AgentContext, agent: Agent): Promise<void> {
+  const { id, accountId, name } = agent;
   await ctx.db.begin(async (tx) => {
-    const { count } = await tx`delete from agents where id = ${id}`;
-    if (count === 0) return;
-    await recordChange(tx, ctx.actor, { accountId, action: "agent.revoked", subject: id, details: { name } });
+    await tx`select from agents where id = ${id} for update`;
+    await tx`delete from api_tokens where agent_id = ${id}`;
+    for (const table of ["oauth_consents", "oauth_access_tokens", "oauth_refresh_tokens"])
+      await tx`delete from ${tx(table)} where reference_id = ${id}`;
+    await tx`delete from agent_bases where agent_id = ${id}`;
   });
+  await revokeAgentUsers(ctx, id);
+  try {
+    await ctx.db.begin(async (tx) => {
+      const { count } = await tx`delete from agents where id = ${id}`;
+      if (count === 0) return;
+      await recordChange(tx, ctx.actor, {
+        accountId,
+        action: "agent.revoked",
+        subject: id,
+        details: { name },
+      });
+    });
+  } catch (error) {
+    if (!isForeignKeyViolation(error, "sql_users_agent_fkey")) throw error;
+    // Another member gave it a base meanwhile, and a call its SQL user.
+    await revokeAgent(ctx, agent);
+  }
 }
 
 /** The account's agents, by name. */

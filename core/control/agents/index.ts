@@ -27,5 +27,5 @@ export {
   recordConnected,
   sqlUsersOfAgents,
 } from "./connections";
-export { applyReads, changesFor, readableIn } from "./reads";
+export { agentTarget, changesFor, readableIn } from "./reads";
 export { type AgentRule, setAgentRules } from "./rules";

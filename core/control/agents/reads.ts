@@ -3,23 +3,24 @@
  *
  * I8. The server decides: SQL of an agent is run as its role, and nothing here has to understand it.
  */
-import { createHash } from "node:crypto";
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
+import type { ServerUrl } from "../../external";
 import {
   type AskedChanges,
   grantColumns,
   OWN_RELATIONS,
-  type ReadableRelation,
   type ReadChanges,
   type ReaderLimits,
   type ReaderTarget,
   readChanges,
+  type SchemaContents,
+  type SqlUserRole,
   type TableSpec,
 } from "../../replica";
 import type { FieldType } from "../../source";
-import type { Base, replicaShape } from "../bases";
-import { agentLogin, databaseAdminUrl, getDatabase, knownAgentLogin, loginUrl } from "../placement";
+import type { Base } from "../bases";
+import { agentLogin, type Database, databaseAdminUrl, getDatabase, loginUrl } from "../placement";
 import type { Agent, AgentBase } from "./agents";
 
 /** Types that hold personal data, or links with which a client could send data away. */
@@ -35,19 +36,15 @@ const PRIVATE_TYPES: ReadonlySet<FieldType> = new Set([
 /** `_sync_issues` has cells of all columns. */
 const OPEN_RELATIONS = OWN_RELATIONS.filter((name) => name !== "_sync_issues");
 
-type Shape = Awaited<ReturnType<typeof replicaShape>>;
+/** Of whom a new SQL user is. */
+type AgentIdentity = Pick<Agent, "id" | "name" | "createdBy">;
 type ReadContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 
-/** What there is for an agent: tables with the columns that it may read, and views over their links. */
-export interface Readable {
-  tables: TableSpec[];
-  linkViews: Shape["linkViews"];
-}
-
-export function readableIn(
+/** Returns the tables of a shape with the columns that an agent may read, and the views over their links. */
+export function readableIn<View extends SchemaContents["linkViews"][number]>(
   reads: Pick<AgentBase, "tables" | "hidden" | "hasPrivate">,
-  shape: Shape,
-): Readable {
+  shape: { tables: TableSpec[]; linkViews: View[] },
+): { tables: TableSpec[]; linkViews: View[] } {
   const hidden = new Set(reads.hidden);
   const tables = shape.tables
     .filter(({ tableId }) => reads.tables === null || reads.tables.includes(tableId))
@@ -72,77 +69,87 @@ function isPrivate(type: FieldType | undefined): boolean {
 }
 
 /**
- * Grants the agent's role what it may read of the base, if that is not what it was last granted.
+ * Makes the agent's role in the database read exactly what the agent may read there: by its rows, and by the catalogs of
+ * its bases, as they are now. Every statement of an agent runs after this, and nothing else grants: what an agent no
+ * longer has is revoked by its next call, whatever has failed before.
  *
- * @param isForced also if it is: a table was made again, and the new one lacks the grants
- * @throws BasetideError `replica_unavailable`, as `createSqlUser`
+ * @returns the role's login
+ * @throws BasetideError `not_found` if the agent reads no base there; `replica_unavailable`, as `agentLogin`
  */
-export async function applyReads(
+export async function grantAgent(
   ctx: ReadContext,
-  agent: Agent,
-  base: Base,
-  shape: Shape,
-  { isForced = false } = {},
-): Promise<ReaderTarget> {
-  const reads = agent.bases.find(({ baseId }) => baseId === base.id);
-  if (!reads) throw new BasetideError("not_found", "This agent may not read this base");
-  const database = await getDatabase(ctx.db, base.database.id);
+  agent: AgentIdentity,
+  database: Database,
+): Promise<AgentReader> {
   const login = await agentLogin(ctx, database, agent);
   const admin = await databaseAdminUrl(ctx, database);
-  const { schema } = base.database;
-  const relations = relationsOf(readableIn(reads, shape));
-  const granted = createHash("sha256")
-    .update(JSON.stringify([login.role, schema, relations]))
-    .digest("hex");
-  const [known] = await ctx.db<{ granted: string }[]>`
-    select granted from agent_bases where agent_id = ${agent.id} and base_id = ${base.id}`;
-  if (isForced || known?.granted !== granted) {
-    await grantColumns(admin as string, login.role, schema, relations);
-    await ctx.db`
-      update agent_bases set granted = ${granted} where agent_id = ${agent.id} and base_id = ${base.id}`;
-  }
-  return { url: await loginUrl(ctx, database, login), admin, schema, mayWrite: false };
+  let baseIds: string[] = [];
+  await grantColumns(admin as string, login.role, async () => {
+    const bases = await ctx.db<(Omit<AgentBase, "name"> & { schema: string })[]>`
+      select a.base_id as "baseId", a.tables, a.hidden, a.has_private as "hasPrivate", b.schema_name as schema
+      from agent_bases as a join bases as b on b.id = a.base_id
+      where a.agent_id = ${agent.id} and b.database_id = ${database.id} and b.state <> 'deleting'`;
+    baseIds = bases.map(({ baseId }) => baseId);
+    return bases.map(({ schema, ...reads }) => ({
+      schema,
+      choose: (contents) => relationsOf(readableIn(reads, contents)),
+    }));
+  });
+  return { login, admin, baseIds };
+}
+
+interface AgentReader {
+  login: SqlUserRole;
+  admin: ServerUrl;
+  /** What it may read there. */
+  baseIds: string[];
+}
+
+/**
+ * Returns the base as the agent reads it now.
+ *
+ * @throws BasetideError `not_found` if it no longer may; as `grantAgent`
+ */
+export async function agentTarget(
+  ctx: ReadContext,
+  agent: AgentIdentity,
+  base: Base,
+): Promise<ReaderTarget & { role: string }> {
+  const database = await getDatabase(ctx.db, base.database.id);
+  const { login, admin, baseIds } = await grantAgent(ctx, agent, database);
+  if (!baseIds.includes(base.id)) throw new BasetideError("not_found", "This agent may not read this base");
+  const url = await loginUrl(ctx, database, login);
+  return { url, admin, schema: base.database.schema, mayWrite: false, role: login.role };
 }
 
 /**
  * Reads the recorded changes of the base that the agent may read: those of columns that its role can select now.
  *
  * @param readable the asked tables, of `readableIn`
- * @throws BasetideError as `applyReads` and `readChanges`
+ * @throws BasetideError as `agentTarget` and `readChanges`
  */
 export async function changesFor(
   ctx: ReadContext,
-  agent: Agent,
+  agent: AgentIdentity,
   base: Base,
-  shape: Shape,
   { tables, ...asked }: Omit<AskedChanges, "role" | "columns"> & { tables: readonly TableSpec[] },
   limits: ReaderLimits,
 ): Promise<ReadChanges> {
-  const read = async (isForced: boolean) => {
-    const { admin, schema } = await applyReads(ctx, agent, base, shape, { isForced });
-    const database = await getDatabase(ctx.db, base.database.id);
-    const { role } = await agentLogin(ctx, database, agent);
-    const columns = tables.map(({ tableId, columns: own }) => ({
-      tableId,
-      fieldIds: own.map(({ fieldId }) => fieldId),
-    }));
+  const columns = tables.map(({ tableId, columns: own }) => ({
+    tableId,
+    fieldIds: own.map(({ fieldId }) => fieldId),
+  }));
+  const read = async () => {
+    const { admin, schema, role } = await agentTarget(ctx, agent, base);
     // As the owner, because no agent's role can read the history: the statement is ours, and nothing in it is the agent's.
     return readChanges({ url: admin, admin, schema, mayWrite: false }, limits, { ...asked, role, columns });
   };
-  const changes = await read(false);
-  return changes.lacking.length > 0 ? read(true) : changes;
+  const changes = await read();
+  // A table was made again since the role was granted its reads.
+  return changes.lacking.length > 0 ? read() : changes;
 }
 
-/** Takes from the agent's role what it may read of the base, if it has a role there. */
-export async function revokeReads(ctx: ReadContext, agent: Agent, base: Base): Promise<void> {
-  const database = await getDatabase(ctx.db, base.database.id);
-  const login = await knownAgentLogin(ctx, database, agent.id);
-  if (!login) return;
-  const admin = await databaseAdminUrl(ctx, database);
-  await grantColumns(admin as string, login.role, base.database.schema, []);
-}
-
-function relationsOf({ tables, linkViews }: Readable): ReadableRelation[] {
+function relationsOf({ tables, linkViews }: Pick<SchemaContents, "tables" | "linkViews">) {
   return [
     ...tables.map(({ name, columns }) => ({
       name,

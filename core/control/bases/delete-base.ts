@@ -23,6 +23,7 @@ import {
   getDatabase,
   isUsedByOthers,
   removeStrays,
+  revokeUnusedAgentUsers,
   withDatabaseLocked,
 } from "../placement";
 import type { Base } from "./base-row";
@@ -91,6 +92,7 @@ async function carryOut(
     await tx`delete from bases where id = ${base.id}`;
     if (!isShared) await dropWhole(ctx, tx, database);
   });
+  await revokeUnusedAgentUsers(ctx, { databaseId: id });
   await forgetJobs(ctx.db, base.id);
   await forgetUnusedQuota(ctx.db, base);
 }

@@ -8,8 +8,9 @@ import { removeReplica } from "../../replica";
 import { attempt } from "../jobs";
 import { databaseAdminUrl, getDatabase } from "./databases";
 import { dropWhole, isUsedByOthers, withDatabaseLocked } from "./drop-database";
+import { revokeUnusedAgentUsers } from "./sql-users";
 
-type DropContext = Pick<Context, "config" | "db" | "secrets" | "log">;
+type DropContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
 
 /** Runs `work` as the only mover of the base. @returns null, without running it, if another process moves the base */
 export function asMover<T>(db: Db, baseId: string, work: () => Promise<T>): Promise<{ result: T } | null> {
@@ -31,6 +32,7 @@ export async function endMove(
       await dropWhole(ctx, tx, database);
     }
   });
+  await revokeUnusedAgentUsers(ctx, { databaseId });
 }
 
 /** Ends the moves whose process crashed. */

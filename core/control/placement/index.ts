@@ -82,10 +82,10 @@ export {
   copySqlUsers,
   createSqlUser,
   endSqlUserSessions,
-  knownAgentLogin,
   MAX_LABEL_LENGTH,
   revokeAgentUsers,
   revokeSqlUser,
+  revokeUnusedAgentUsers,
   rotateSqlUser,
   showSqlUserCredentials,
 } from "./sql-users";

@@ -134,7 +134,7 @@ interface LoginRow {
  * Returns the login of an agent's role in a hosted database, which reads only what it is granted. Creates it when it is
  * first needed: the base may have moved to this database.
  *
- * @throws BasetideError as `createSqlUser`, `secret_unreadable`
+ * @throws BasetideError as `createSqlUser`, `secret_unreadable`; `not_found` if the agent reads no base there
  */
 export async function agentLogin(
   ctx: UserContext,
@@ -152,8 +152,7 @@ export async function agentLogin(
   throw new BasetideError("not_found", "This agent does not exist");
 }
 
-/** Returns the login of an agent's role in a hosted database, if it has one. */
-export async function knownAgentLogin(
+async function knownAgentLogin(
   ctx: Pick<Context, "db" | "secrets">,
   database: Database,
   agentId: string,
@@ -171,11 +170,51 @@ export async function agentRoles(db: Db, agentId: string): Promise<Map<string, s
   return new Map(rows.map(({ databaseId, role }) => [databaseId, role]));
 }
 
-/** Revokes all SQL users of an agent, as `revokeSqlUser` does. */
+/**
+ * Revokes all SQL users of an agent, as `revokeSqlUser` does: also those after one whose database cannot be reached.
+ *
+ * @throws BasetideError `replica_unavailable`, `replica_busy`
+ */
 export async function revokeAgentUsers(ctx: UserContext, agentId: string): Promise<void> {
-  const users = await ctx.db<SqlUser[]>`
-    select id, database_id as "databaseId", name, role_name as role from sql_users where agent_id = ${agentId}`;
-  for (const user of users) await revokeSqlUser(ctx, await getDatabase(ctx.db, user.databaseId), user);
+  const users = await agentUsers(ctx.db, ctx.db`u.agent_id = ${agentId}`);
+  const failed = await revokeEach(ctx, users);
+  if (failed.length > 0) throw failed[0];
+}
+
+/**
+ * Revokes the SQL users of agents in databases of which they read no base any longer. One that cannot be revoked now can
+ * read nothing that is granted by `grantAgent`, and is revoked by the next such call.
+ */
+export async function revokeUnusedAgentUsers(
+  ctx: UserContext,
+  of: { agentId: string } | { databaseId: string },
+): Promise<void> {
+  const { db } = ctx;
+  const where = "agentId" in of ? db`u.agent_id = ${of.agentId}` : db`u.database_id = ${of.databaseId}`;
+  const users = await agentUsers(
+    db,
+    db`${where} and not exists (
+    select from agent_bases as a join bases as b on b.id = a.base_id
+    where a.agent_id = u.agent_id and b.database_id = u.database_id and b.state <> 'deleting')`,
+  );
+  for (const error of await revokeEach(ctx, users))
+    ctx.log.warn({ error }, "an agent's unused SQL user could not be revoked yet");
+}
+
+function agentUsers(db: Db, where: ReturnType<Db>): Promise<SqlUser[]> {
+  return db<SqlUser[]>`
+    select u.id, u.database_id as "databaseId", u.name, u.role_name as role from sql_users as u
+    where u.agent_id is not null and ${where}`;
+}
+
+/** @returns the errors of those that could not be revoked */
+async function revokeEach(ctx: UserContext, users: SqlUser[]): Promise<unknown[]> {
+  const failed: unknown[] = [];
+  for (const user of users)
+    await revokeSqlUser(ctx, await getDatabase(ctx.db, user.databaseId), user).catch((error: unknown) =>
+      failed.push(error),
+    );
+  return failed;
 }
 
 /** A role and its password, and the name of its user. */
@@ -212,6 +251,7 @@ async function addUser(
       // Waits for a deletion of the database, and lets concurrent requests count one after the other.
       const [locked] = await tx`select from databases where id = ${database.id} for update`;
       if (!locked) throw new BasetideError("not_found", `There is no database ${database.id}`);
+      if (agentId !== undefined) await requireReads(tx, database.id, agentId);
       await requireRoom(tx, database.id, ctx.config.databaseSqlUsers);
       await tx`
         insert into sql_users (id, database_id, name, role_name, encrypted_password, created_by, agent_id)
@@ -233,6 +273,15 @@ async function addUser(
     throw new BasetideError("already_exists", `A SQL user named "${name}" already exists`);
   }
   return id;
+}
+
+/** Holds the row by which the agent reads there until the user is committed: who removes that row then finds the user. */
+async function requireReads(tx: TransactionSql, databaseId: string, agentId: string): Promise<void> {
+  const reads = await tx`
+    select from agent_bases as a join bases as b on b.id = a.base_id
+    where a.agent_id = ${agentId} and b.database_id = ${databaseId} and b.state <> 'deleting'
+    for key share of a`;
+  if (reads.length === 0) throw new BasetideError("not_found", "This agent may not read this base");
 }
 
 async function requireRoom(tx: TransactionSql, databaseId: string, most: number): Promise<void> {

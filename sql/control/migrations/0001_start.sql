@@ -1075,8 +1075,6 @@ create table agent_bases (
   hidden text[] not null default '{}',
   -- It may read fields of the types that hold personal data or links to files.
   has_private boolean not null default false,
-  -- A hash of what its role was last granted.
-  granted text not null default '',
   constraint agent_bases_pkey primary key (agent_id, base_id),
   constraint agent_bases_agent_fkey foreign key (agent_id) references agents (id) on delete cascade,
   constraint agent_bases_base_fkey foreign key (base_id) references bases (id) on delete cascade

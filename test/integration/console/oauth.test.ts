@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Agent, getAgent, listConnections } from "../../../core/control/agents";
+import { type Agent, getAgent, listConnections, revokeAgent } from "../../../core/control/agents";
 import { createBase } from "../../../core/control/bases";
 import { newId } from "../../../core/ids";
 import { type TestConsole, testConsole } from "../../support/console-support";
@@ -333,6 +333,34 @@ describe("what a member grants", () => {
     const last = await connect(owner, {}, { agent: short.id });
     await db()`delete from agents where id = ${short.id}`;
     expect((await callTool(last.tokens.access_token)).status).toBe(401);
+  });
+
+  test("ends at once when the agent is revoked, also while its SQL users cannot be dropped", async () => {
+    const { tokens } = await connect();
+    expect((await callTool(tokens.access_token)).status).toBe(200);
+    await db()`
+      insert into sql_users (id, database_id, name, role_name, encrypted_password, created_by, agent_id)
+      select ${newId("sql_user")}, b.database_id, ${agent.name}, ${`role_${agent.id}`}, '', '', a.agent_id
+      from agent_bases as a join bases as b on b.id = a.base_id where a.agent_id = ${agent.id}`;
+    const setName = (from: string, to: string) =>
+      db()`update databases set name = ${to} where name = ${from}`;
+    const [{ name }] = (await db()`
+      select d.name from databases as d join sql_users as u on u.database_id = d.id
+      where u.agent_id = ${agent.id}`) as unknown as [{ name: string }];
+    await setName(name, "not_there");
+    const as = { ...made.control.ctx, actor: { kind: "user", name: owner.email } as const };
+    try {
+      await expect(revokeAgent(as, agent)).rejects.toThrow();
+      expect((await callTool(tokens.access_token)).status).toBe(401);
+      expect((await refresh(tokens.refresh_token)).status).toBe(400);
+      expect(await listConnections(db(), owner.accountId)).toEqual([]);
+      // It is still there, and can be revoked again.
+      expect((await getAgent(db(), owner.accountId, agent.id)).bases).toEqual([]);
+    } finally {
+      await setName("not_there", name);
+    }
+    await revokeAgent(as, agent);
+    await expect(getAgent(db(), owner.accountId, agent.id)).rejects.toMatchObject({ code: "not_found" });
   });
 });
 
