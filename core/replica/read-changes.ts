@@ -4,6 +4,7 @@
  * I8. `_sync_history` has the cells of all columns, under the names of their time. What is returned are values of columns
  * that the role may read now, from when their name has meant them: names are used again, and columns become hashes.
  */
+import { BasetideError } from "../errors";
 import { jsonParameter } from "../postgres";
 import { SAFE_SEARCH_PATH } from "./connection";
 import { type ReaderLimits, type ReaderTarget, withReader } from "./reader-session";
@@ -16,6 +17,8 @@ export interface AskedChanges {
   recordId?: string | undefined;
   /** ISO 8601. */
   since?: string | undefined;
+  /** The place of a change: only those that follow it in the order. */
+  after?: string | undefined;
   isOldestFirst: boolean;
   limit: number;
   /** Of all values together: the first change beyond is left out, with those after it. */
@@ -25,6 +28,8 @@ export interface AskedChanges {
 }
 
 interface ReadChange {
+  /** In the history. */
+  place: string;
   /** ISO 8601, UTC, with microseconds. */
   at: string;
   table: string;
@@ -46,9 +51,15 @@ export interface ReadChanges {
   lacking: string[];
 }
 
+/** The id of the history, which begins again at 1 if it is made again, and that of a change. */
+const PLACE = /^(\d{1,10})-(\d{1,18})$/;
+
 /**
+ * In the order of ids, a transaction that is still open can add a change before one that is there: from the oldest on,
+ * changes since it began are left out, so that none is passed over.
+ *
  * @param target as the owner of the schema: the history is read where no other role can put anything in its place
- * @throws BasetideError `query_stopped`, `replica_unavailable`
+ * @throws BasetideError `invalid_request`, `query_stopped`, `replica_unavailable`
  */
 export function readChanges(
   target: ReaderTarget,
@@ -57,12 +68,21 @@ export function readChanges(
 ): Promise<ReadChanges> {
   return withReader(target, limits, async ({ sql, schema, swap }) => {
     await sql.unsafe(`set local search_path = ${SAFE_SEARCH_PATH}`);
-    const [state] = await sql.unsafe<{ has: boolean }[]>(
-      `select s.history and to_regclass($1) is not null as has from ${swap}._state as s`,
-      [`${swap}._sync_history`],
+    const [state] = await sql.unsafe<{ has: boolean; history: string | null; settled: string }[]>(
+      `select s.history and h.oid is not null and to_regclass($2) is not null as has, h.oid::text as history,
+         least(clock_timestamp(), (
+           select min(a.xact_start) from pg_locks as l join pg_stat_activity as a using (pid)
+           where a.datname = current_database() and l.relation = h.oid and l.mode = 'RowExclusiveLock'))::text as settled
+       from ${swap}._state as s left join pg_class as h on h.oid = to_regclass($1)`,
+      [`${schema}._sync_history`, `${swap}._sync_history`],
     );
-    const none = { isRecorded: false, changes: [], isCut: false, lacking: [] };
-    if (!state?.has) return none;
+    if (!state?.has) return { isRecorded: false, changes: [], isCut: false, lacking: [] };
+    const [, history, afterId] = PLACE.exec(asked.after ?? "") ?? [];
+    if (asked.after !== undefined && history !== state.history)
+      throw new BasetideError(
+        "invalid_request",
+        "`after` is not of this history, which may have begun again. Read from a time on, with `since`",
+      );
     const values = [
       jsonParameter(asked.columns),
       asked.role,
@@ -72,8 +92,11 @@ export function readChanges(
       asked.limit + 1,
       asked.mostBytes,
       asked.mostBytesEach,
+      afterId ?? null,
+      asked.isOldestFirst ? state.settled : "infinity",
+      state.history,
     ];
-    const order = asked.isOldestFirst ? "asc" : "desc";
+    const [order, follows] = asked.isOldestFirst ? ["asc", ">"] : ["desc", "<"];
     // One statement: rights, names and changes of one moment.
     const [row] = await sql.unsafe<{ lacking: string[]; found: number; changes: ReadChange[] }[]>(
       `with asked as materialized (
@@ -103,7 +126,8 @@ export function readChanges(
            cross join lateral (
              select jsonb_object_agg(e.key, e.value) as cells from jsonb_each(h.new) as e
              where h.seen_at >= (t.columns ->> e.key)::timestamptz) as n
-         where ($4::text is null or h.record_id = $4) and ($5::timestamptz is null or h.seen_at >= $5::timestamptz)
+         where ($4::text is null or h.record_id = $4) and ($5::text is null or h.seen_at >= $5::text::timestamptz)
+           and ($9::bigint is null or h.id ${follows} $9::bigint) and h.seen_at < $10::text::timestamptz
            and (h.operation <> 'update' or o.cells is not null or n.cells is not null)
          order by h.id ${order} limit $6::integer
        ), sized as materialized (
@@ -116,7 +140,7 @@ export function readChanges(
        select array_to_json(array(select a.table_id from asked as a except select t.table_id from tables as t)) as lacking,
          (select count(*)::integer from sized) as found,
          (select coalesce(json_agg(json_build_object(
-             'at', to_char(c.seen_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'table', c.table_name,
+             'place', $11::text || '-' || c.id, 'at', to_char(c.seen_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'table', c.table_name,
              'record', c.record_id, 'operation', c.operation, 'by', c.by,
              'old', case when c.size <= $8::integer then c.old end, 'new', case when c.size <= $8::integer then c.new end,
              'isTooLarge', c.size > $8::integer)

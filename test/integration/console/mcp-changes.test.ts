@@ -191,7 +191,45 @@ describe("with the history of changes", () => {
     expect(await changesOf()).toEqual(all);
     const cut = await agent.call("get_changes", { order: "oldest", limit: 2 });
     expect(cut.data).toMatchObject({ changes: all.slice(0, 2), is_cut: true, cut_by: "limit" });
-    expect(cut.text).toContain(`There are more changes: see is_cut. Continue with since: ${all[1]!.at}`);
+    expect(cut.text).toContain(`There are more changes: continue with after: "${cut.data.next}".`);
+  });
+
+  test.each(["oldest", "newest"])("page by page, the %s first, each change once", async (order) => {
+    const { client: agent } = await newAgent(order);
+    const all = await changesOf({ order }, agent);
+    for (const limit of [1, 2]) {
+      const seen: Change[] = [];
+      let page = await agent.call("get_changes", { order, limit });
+      for (
+        ;
+        page.data.is_cut;
+        page = await agent.call("get_changes", { order, limit, after: page.data.next })
+      )
+        seen.push(...page.data.changes);
+      expect([...seen, ...page.data.changes]).toEqual(all);
+      const { next } = page.data;
+      const rest = await agent.call("get_changes", { order, after: next });
+      expect(rest.data).toMatchObject({ changes: [], is_cut: false, next });
+    }
+    const other = await agent.call("get_changes", { after: "1-1" });
+    expect([other.isError, other.text]).toEqual([true, expect.stringMatching(/^invalid_request: .*since/)]);
+  });
+
+  test("the oldest first, no change of a transaction that ends later is passed over", async () => {
+    const { client: agent } = await newAgent("Follower");
+    const owner = await fleet.owner(base);
+    const insert = (sql: typeof owner, name: string) => sql`
+      insert into _sync_history (seen_at, table_name, record_id, operation, old, new, by)
+      values (clock_timestamp(), 'orders', ${record}, 'update', '{"name": "-"}', ${sql.json({ name })}, 'proxy')`;
+    const { data: before } = await agent.call("get_changes", { order: "oldest" });
+    const after = () => changesOf({ after: before.next }, agent);
+    await owner.begin(async (open) => {
+      await insert(open as unknown as typeof owner, "early");
+      await insert(owner, "late");
+      expect(await after()).toEqual([]);
+    });
+    expect((await after()).map((one) => one.new?.name)).toEqual(["early", "late"]);
+    await owner`delete from _sync_history where by = 'proxy'`;
   });
 
   test("at most 64 kB, by whole changes, and one that is too large without its values", async () => {
@@ -210,6 +248,12 @@ describe("with the history of changes", () => {
     expect(bytes).toBeLessThanOrEqual(64_000 + 2000);
     expect(data.changes[0]).toMatchObject({ by: "proxy", old: null, new: null, is_too_large: true });
     expect(data.changes[1].new.name).toBe(`${'"'.repeat(1000)}1`);
+    const names: string[] = data.changes.slice(1).map((one: Change) => one.new!.name);
+    for (let page = data; page.is_cut; ) {
+      ({ data: page } = await agent.call("get_changes", { order: "oldest", limit: 500, after: page.next }));
+      names.push(...page.changes.map((one: Change) => one.new!.name));
+    }
+    expect(names).toEqual(Array.from({ length: 200 }, (_, n) => `${'"'.repeat(1000)}${n + 1}`));
     await owner`delete from _sync_history where by = 'proxy'`;
   });
 

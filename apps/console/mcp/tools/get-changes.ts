@@ -32,6 +32,7 @@ export const getChangesTool = tool({
     record: z.string().max(100).optional().describe("Id of a record: rec…"),
     since: z.iso.datetime({ offset: true }).optional().describe("Not before this time: 2026-01-31T00:00:00Z"),
     order: z.enum(["newest", "oldest"]).optional().describe("Which come first; default newest"),
+    after: z.string().max(40).optional().describe("`next` of an answer in this order: what follows it"),
     limit: z.number().int().min(1).max(MOST_CHANGES).optional().describe(`Default ${CHANGES}`),
   }),
   output: z.object({
@@ -49,11 +50,15 @@ export const getChangesTool = tool({
       }),
     ),
     is_cut: z.boolean().describe("There are more changes"),
+    next: z
+      .string()
+      .optional()
+      .describe("Pass it as `after`; with the oldest first, later for new changes, too"),
     cut_by: z.enum(["limit", "bytes"]).optional(),
   }),
   isReadOnly: true,
   scope: "agent:read",
-  async run(call, { base: named, table, record, since, order = "newest", limit = CHANGES }) {
+  async run(call, { base: named, table, record, since, after, order = "newest", limit = CHANGES }) {
     const base = await baseOf(call, named);
     const facts = freshness(base);
     if (record !== undefined && !proxied.ids.isSurely("record", record))
@@ -69,6 +74,7 @@ export const getChangesTool = tool({
       tables,
       recordId: record,
       since,
+      after,
       isOldestFirst: order === "oldest",
       limit,
       mostBytes: MOST_BYTES,
@@ -80,13 +86,11 @@ export const getChangesTool = tool({
         "conflict",
         "Changes of this base are not recorded yet. The next sync begins, unless another table is called _sync_history",
       );
-    const { changes, lines, ...cut } = bounded(found, limit);
+    const { changes, lines, next = after, ...cut } = bounded(found, limit);
     call.rows = changes.length;
-    const next =
-      order === "oldest" && changes.length > 0 ? ` Continue with since: ${changes.at(-1)!.at}.` : "";
-    const more = cut.is_cut ? ` There are more changes: see is_cut.${next}` : "";
+    const more = cut.is_cut ? ` There are more changes: continue with after: "${next}".` : "";
     return {
-      data: { ...facts, changes, ...cut },
+      data: { ...facts, changes, ...cut, ...(next === undefined ? {} : { next }) },
       head: `${freshnessLine(facts)}${more}`,
       text: lines.length === 0 ? "No change is recorded." : lines.join("\n"),
     };
@@ -107,12 +111,13 @@ function bounded({ changes, isCut }: ReadChanges, limit: number) {
   return {
     changes: kept.map(({ data }) => data),
     lines: kept.map(({ line }) => line),
+    next: changes[kept.length - 1]?.place,
     is_cut,
     ...(is_cut ? { cut_by: kept.length < limit ? "bytes" : "limit" } : {}),
   };
 }
 
-function entryOf({ isTooLarge, ...change }: ReadChanges["changes"][number]) {
+function entryOf({ isTooLarge, place: _, ...change }: ReadChanges["changes"][number]) {
   const { at, operation, table, record, by, old } = change;
   const values = [old, change.new].map((one) => (one ? JSON.stringify(one) : "")).join(" -> ");
   return {
