@@ -106,7 +106,12 @@ export function createOAuth(
     const [found] = await db`select from oauth_clients where client_id = ${clientId}`;
     return found !== undefined;
   };
-  const program = async (request: Request, path: string): Promise<Response> => {
+  /** @param corrected the library's answer as it should be */
+  const program = async (
+    request: Request,
+    path: string,
+    corrected: (response: Response, error: string) => Response,
+  ): Promise<Response> => {
     const body = new Uint8Array(await request.arrayBuffer());
     if (body.length > MOST_BYTES) return oauthError(413, "invalid_request", "The request is too long");
     const type = request.headers.get("content-type") ?? "";
@@ -114,15 +119,29 @@ export function createOAuth(
       return oauthError(415, "invalid_request", "The request must be application/x-www-form-urlencoded");
     const form = new URLSearchParams(new TextDecoder().decode(body));
     if (isUnreadable(form)) return oauthError(400, "invalid_request", "The request has control characters");
-    if (!(await isKnown(form.get("client_id") ?? "")))
+    const repeated = [...form.keys()].find((name) => name !== "resource" && form.getAll(name).length > 1);
+    if (repeated !== undefined) return oauthError(400, "invalid_request", `${repeated} is repeated`);
+    const clientId = form.get("client_id") || subjectOf(form.get("client_assertion") ?? "");
+    if (!(await isKnown(clientId)))
       return oauthError(401, "invalid_client", "No client with this client_id has signed in here");
+    form.set("client_id", clientId);
+    if (path === REVOKE_PATH) {
+      if (!form.get("token")) return oauthError(400, "invalid_request", "The token is missing");
+      // With it, the library looks for tokens of one kind only.
+      form.delete("token_type_hint");
+    }
     const response = await call(request, path, {
       method: "POST",
-      body,
+      body: form.toString(),
       headers: { "content-type": "application/x-www-form-urlencoded" },
     });
     response.headers.set("cache-control", "no-store");
-    return response;
+    if (response.ok) return response;
+    const told = (await response
+      .clone()
+      .json()
+      .catch(() => null)) as { error?: unknown } | null;
+    return corrected(response, String(told?.error));
   };
   return {
     async begin(request) {
@@ -180,14 +199,32 @@ export function createOAuth(
         "This request has expired or was changed. Begin again in the program that you want to connect",
       );
     },
-    token: (request) => program(request, TOKEN_PATH),
-    async revoke(request) {
-      const response = await program(request, REVOKE_PATH);
-      // A token that is not known has ended (RFC 7009, section 2.2); the library has an error for it.
-      if (response.status !== 400) return response;
-      return new Response(null, { headers: { "cache-control": "no-store" } });
-    },
+    token: (request) =>
+      program(request, TOKEN_PATH, (response, error) =>
+        response.status === 401 && error === "invalid_request"
+          ? // RFC 7636, section 4.6; the library says so of a wrong verifier.
+            oauthError(400, "invalid_grant", "The code_verifier is not that of the code_challenge")
+          : response,
+      ),
+    revoke: (request) =>
+      program(request, REVOKE_PATH, (response, error) =>
+        response.status === 400 && error === "invalid_request"
+          ? // A token that is not known has ended (RFC 7009, section 2.2); the library has an error for it.
+            new Response(null, { headers: { "cache-control": "no-store" } })
+          : response,
+      ),
   };
+}
+
+/** Returns the client of an assertion, which the library verifies: a request with one may leave out its `client_id` (RFC 7521). */
+function subjectOf(assertion: string): string {
+  try {
+    const [, claims = ""] = assertion.split(".");
+    const { sub, iss } = JSON.parse(Buffer.from(claims, "base64url").toString());
+    return String(sub ?? iss ?? "");
+  } catch {
+    return "";
+  }
 }
 
 /** Postgres refuses some of these characters, and the library looks up what it is sent. */

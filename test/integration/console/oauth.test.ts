@@ -260,6 +260,35 @@ describe("the sign-in of a client", () => {
     expect((await refresh(tokens.refresh_token)).status).toBe(400);
   });
 
+  test("ends a token whatever kind a client takes it for, and says what is wrong with a request", async () => {
+    const revoke = (form: Record<string, string>) => post("/oauth2/revoke", { client_id: clientId, ...form });
+    for (const hint of ["access_token", "refresh_token"]) {
+      const { tokens } = await connect();
+      for (const token of [tokens.access_token, tokens.refresh_token])
+        expect(await revoke({ token, token_type_hint: hint })).toEqual({ status: 200, body: null });
+      expect((await callTool(tokens.access_token)).status).toBe(401);
+      expect((await refresh(tokens.refresh_token)).status).toBe(400);
+    }
+    expect(await revoke({ token: "unknown" })).toEqual({ status: 200, body: null });
+    expect(await revoke({})).toMatchObject({ status: 400, body: { error: "invalid_request" } });
+    const keyed = site.publish("/keyed-revoke.json", clientKey().document);
+    await open(owner, { client: keyed });
+    expect(await revoke({ client_id: keyed, token: "unknown" })).toMatchObject({
+      status: 400,
+      body: { error: "invalid_client" },
+    });
+    const twice = await send("/oauth2/revoke", {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+      body: new URLSearchParams([
+        ["client_id", clientId],
+        ["token", "a"],
+        ["token", "b"],
+      ]).toString(),
+    });
+    expect([twice.status, await twice.json()]).toMatchObject([400, { error: "invalid_request" }]);
+  });
+
   test("can be cancelled, which the client is told", async () => {
     const { location } = await consent(owner, { state: "s1" }, { decision: "refuse" });
     expect(location!.href).toMatch(/^http:\/\/127\.0\.0\.1:7999\/callback\?error=access_denied/);
@@ -400,6 +429,7 @@ describe("attacks", () => {
       const right = { ...exchange, code: location!.searchParams.get("code")!, code_verifier: verifier };
       const { status, body } = await post("/oauth2/token", { ...right, ...change });
       expect([change, status >= 400 && status < 500, body.access_token]).toEqual([change, true, undefined]);
+      if (change.code_verifier) expect([status, body.error]).toEqual([400, "invalid_grant"]);
       // Whoever has the code cannot try again.
       const again = await post("/oauth2/token", right);
       expect([change, again.body.access_token]).toEqual([change, undefined]);
@@ -425,6 +455,13 @@ describe("attacks", () => {
     const proof = key.assertion(client, endpoint);
     const { status, body } = await exchange(proof);
     expect([status, (await callTool(body.access_token)).status]).toEqual([200, 200]);
+    // The assertion says whose it is (RFC 7521, section 4.2).
+    const alone = { grant_type: "refresh_token", refresh_token: body.refresh_token };
+    expect((await post("/oauth2/token", { ...alone, ...key.assertion(client, endpoint) })).status).toBe(200);
+    for (const wrong of [other.assertion(client, endpoint), key.assertion(clientId, endpoint), {}])
+      expect((await post("/oauth2/token", { ...alone, ...wrong })).body).toMatchObject({
+        error: "invalid_client",
+      });
     for (const wrong of [
       {},
       proof,
