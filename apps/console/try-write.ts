@@ -1,7 +1,9 @@
 /** Writes a record through the proxy, as a customer's program would. Only in a sandbox, whose data is for trying. */
+
 import type { Config } from "../../core/config";
 import type { Context } from "../../core/context";
 import { type Base, openApiKey } from "../../core/control/bases";
+import { cutText } from "../../core/cut-text";
 import { BasetideError } from "../../core/errors";
 import type { WriteExample } from "../../views/base/write-snippets";
 
@@ -58,7 +60,7 @@ export async function tryWrite(
     if (!answer.ok)
       throw new BasetideError(
         "source_rejected",
-        `The proxy answered ${answer.status}: ${text.slice(0, 300)}`,
+        `The proxy answered ${answer.status}: ${cutText(text, 300)}`,
       );
     return JSON.parse(text) as { id: string };
   };

@@ -4,6 +4,7 @@
  *
  * Names and reasons come from other people. Each is reduced to one line, so that it cannot imitate a line of ours.
  */
+import { cutText } from "../cut-text";
 import { visibleText } from "../visible-text";
 import type { Alert, AlertFacts, AlertKind } from "./kinds";
 
@@ -202,5 +203,5 @@ function inUtc(iso: string): string {
 
 function oneLine(text: string, maxLength: number): string {
   const line = visibleText(text).replace(/\s+/g, " ").trim();
-  return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`;
+  return line.length <= maxLength ? line : `${cutText(line, maxLength - 1)}…`;
 }

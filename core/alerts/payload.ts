@@ -1,5 +1,7 @@
 /** Bodies for webhooks, our JSON or text that Slack and compatible services accept, and their signature. */
+
 import { createHmac } from "node:crypto";
+import { cutText } from "../cut-text";
 import { alertText, lateNotice, textOf } from "./format";
 import type { Alert } from "./kinds";
 
@@ -55,8 +57,7 @@ export function signatureOf(secret: string, body: string, at: Date): string {
  * Markdown, and mention everyone by `@all` or `@channel`: links and mentions are broken by a character without width.
  */
 function slackBody(text: string): string {
-  const short =
-    text.length <= MAX_SLACK_LENGTH ? text : `${text.slice(0, MAX_SLACK_LENGTH - 1).toWellFormed()}…`;
+  const short = text.length <= MAX_SLACK_LENGTH ? text : `${cutText(text, MAX_SLACK_LENGTH - 1)}…`;
   const escaped = short
     .replaceAll("&", "&amp;")
     .replaceAll("<", "&lt;")

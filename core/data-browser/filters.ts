@@ -1,5 +1,7 @@
 /** Filters of the data browser: the operators of each kind of column, the values that they take, and their SQL. */
+
 import { MOST_CHOICES } from "../control/bases";
+import { cutText } from "../cut-text";
 import { quoteIdent } from "../replica";
 import { type BrowsedColumn, type ColumnKind, cellSql } from "./columns";
 
@@ -242,5 +244,5 @@ function isDate(text: string): boolean {
 }
 
 function clip(text: string): string {
-  return text.length > 40 ? `${text.slice(0, 40)}…` : text;
+  return text.length > 40 ? `${cutText(text, 40)}…` : text;
 }

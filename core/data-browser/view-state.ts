@@ -3,6 +3,7 @@
  * each filter, `q` that any column contains, `sort` and `dir`, `col` repeated for each shown column, `after` or `before` a record, and `n`, the number of
  * the first row.
  */
+import { cutText } from "../cut-text";
 import type { BrowsedColumn, BrowsedTable } from "./columns";
 import { type Filter, filterProblem, isOperator, MOST_CHARACTERS, OPERATORS, operatorsFor } from "./filters";
 import type { Cursor, Sort } from "./statements";
@@ -68,7 +69,7 @@ export function readState(query: URLSearchParams): ViewState {
   const firstRow = Number(query.get("n") ?? 1);
   return {
     filters,
-    search: (query.get("q") ?? "").trim().slice(0, MOST_CHARACTERS).trim(),
+    search: cutText((query.get("q") ?? "").trim(), MOST_CHARACTERS).trim(),
     sort: sort ? { column: sort, isDescending: query.get("dir") === "desc" } : undefined,
     columns: [...new Set(query.getAll("col"))].slice(0, MOST_COLUMNS),
     cursor: id ? { id, isBefore: !after } : undefined,
@@ -124,7 +125,7 @@ export function checkState(state: ViewState, table: BrowsedTable, records: numbe
     }
     const operator = asked === "" ? operatorsFor(column)[0]! : asked;
     if (!isOperator(operator)) {
-      const problem = `“${operator.slice(0, 40)}” is not an operator. Choose one from the list.`;
+      const problem = `“${cutText(operator, 40)}” is not an operator. Choose one from the list.`;
       filters.push({ column: name, operator, value, problem });
       continue;
     }

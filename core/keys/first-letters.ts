@@ -1,4 +1,5 @@
 /** Names a key to people who know it, and does not reveal it to others. */
+import { cutText } from "../cut-text";
 
 const SHOWN = 7;
 /** A shorter key would lose too much of its secret. */
@@ -9,5 +10,5 @@ const UNKNOWN = "another form";
 export function firstLetters(authorization: string): string {
   const key = authorization.slice(authorization.lastIndexOf(" ") + 1);
   if (key.length < LEAST || !/^[\w.-]{7}/.test(key)) return UNKNOWN;
-  return `${key.slice(0, SHOWN)}…`;
+  return `${cutText(key, SHOWN)}…`;
 }

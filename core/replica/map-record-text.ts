@@ -16,13 +16,6 @@ export function storable(text: string, reporter?: CellReporter): string {
   return text.toWellFormed().replaceAll("\0", "\ufffd");
 }
 
-/** Returns the first `length` UTF-16 units of `text`, or one fewer if that would split a surrogate pair. */
-export function cutText(text: string, length: number): string {
-  if (text.length <= length) return text;
-  const last = text.charCodeAt(length - 1);
-  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? length - 1 : length);
-}
-
 /**
  * Returns a value as JSON text, which is always storable because JSON escapes what Postgres refuses. Null for a value
  * nested so deeply (thousands of levels) that it can be parsed but not serialized.

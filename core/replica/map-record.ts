@@ -7,10 +7,11 @@
  * I2. Every row has every column. (The order is not reliable: JavaScript puts a column called `2024` first.)
  */
 
+import { cutText } from "../cut-text";
 import type { SourceRecord } from "../source";
 import type { AttachmentSigner } from "./attachment-link";
 import { type IssueReason, ROW_TOO_WIDE } from "./issue-reasons";
-import { type CellReporter, cutText, jsonText, storable } from "./map-record-text";
+import { type CellReporter, jsonText, storable } from "./map-record-text";
 import { timestampText } from "./map-record-time";
 import { ownUrlsOf } from "./own-urls";
 import { widthLimit } from "./row-width";

@@ -2,7 +2,9 @@
  * Explains, for people, what others' objects refuse: constraints and triggers that the owner of a database has put on our
  * tables, event triggers, and objects with a name that a table of ours needs.
  */
+
 import type postgres from "postgres";
+import { cutText } from "../cut-text";
 import { BasetideError } from "../errors";
 
 /** SQLSTATE class of constraints: not null, foreign key, unique, check, exclusion. */
@@ -49,7 +51,7 @@ export function refusal(error: postgres.PostgresError): string | null {
 
 function shortened(statement: string): string {
   const text = statement.replace(/\s+/g, " ");
-  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;
+  return text.length > MOST_SHOWN ? `${cutText(text, MOST_SHOWN)}…` : text;
 }
 
 /**

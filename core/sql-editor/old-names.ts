@@ -6,9 +6,11 @@
  * column a name of its table as well: a column of another table may have the same name. The text of a trigger's function
  * need not name the table, whose row it gets.
  */
+
 import type { Context } from "../context";
 import { type Base, replicaTarget } from "../control/bases";
 import { clusterAdminUrl, getDatabase } from "../control/placement";
+import { cutText } from "../cut-text";
 import type { ServerUrl } from "../external";
 import {
   type Alias,
@@ -171,7 +173,7 @@ export function usesOf(
   ];
   return uses
     .filter((use) => use.aliases.length > 0)
-    .map((use) => ({ ...use, text: use.text.slice(0, MOST_TEXT) }));
+    .map((use) => ({ ...use, text: cutText(use.text, MOST_TEXT) }));
 }
 
 function usedIn(sql: string, aliases: readonly Alias[]): Alias[] {

@@ -1,4 +1,5 @@
 /** Shows what the columns of a table hold, by its first rows. One query, as the role that the console reads with. */
+import { cutText } from "../cut-text";
 import { quoteIdent, type ReaderTarget, type TableSpec, withReader } from "../replica";
 
 /** Rows that are read. */
@@ -42,7 +43,7 @@ export async function sampleTable(target: ReaderTarget, spec: TableSpec): Promis
       name,
       {
         empty: rows - Number(row![`c${at}`]),
-        example: isLong ? `${example.slice(0, MOST_TEXT)}…` : example,
+        example: isLong ? `${cutText(example, MOST_TEXT)}…` : example,
       },
     ];
   });

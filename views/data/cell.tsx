@@ -1,5 +1,7 @@
 /** One cell of a grid or of a record, by its field's type. Pictures come through the console: its policy allows no other host. */
+
 import type { ComponentChildren } from "preact";
+import { cutText } from "../../core/cut-text";
 import {
   type AttachedFile,
   type BrowsedColumn,
@@ -210,6 +212,6 @@ function isPerson(type: BrowsedColumn["shownAs"]): boolean {
 
 /** One line, and a mark if there is more. */
 function clipped(text: string): string {
-  const line = text.slice(0, CELL_CHARACTERS).toWellFormed();
+  const line = cutText(text, CELL_CHARACTERS);
   return text.length > CELL_CHARACTERS ? `${line}…` : line;
 }

@@ -1,4 +1,5 @@
 /** The grid of one page of rows: a header that sorts, and a row for each record. */
+import { cutText } from "../../core/cut-text";
 import { type BrowsedColumn, type BrowsedPage, selectionOf } from "../../core/data-browser";
 import { FieldIcon } from "../components/field-icon";
 import { CellValue, isClipped } from "./cell";
@@ -103,7 +104,7 @@ function Head({ baseId, page, column }: { baseId: string; page: BrowsedPage; col
       {column.description ? (
         <span class="head-note" role="tooltip" id={noteId}>
           <span class="muted">{what}</span>
-          {`\n${column.description.slice(0, DESCRIPTION_CHARACTERS).toWellFormed()}`}
+          {`\n${cutText(column.description, DESCRIPTION_CHARACTERS)}`}
         </span>
       ) : null}
     </th>

@@ -1,5 +1,7 @@
 /** One record: all its fields, the values that did not fit, and its recorded changes. A side panel, or a page. */
+
 import type { Base } from "../../core/control/bases";
+import { cutText } from "../../core/cut-text";
 import type { BrowsedRecord, RecordChange } from "../../core/data-browser";
 import { factsOf } from "../../core/source";
 import { FieldIcon } from "../components/field-icon";
@@ -82,7 +84,7 @@ export function RecordView({ base, record }: RecordProps) {
 export function titleOf({ table, cells, id }: BrowsedRecord): string {
   const cell = cells[table.columns.indexOf(table.primary)] ?? null;
   if (table.primary.link || typeof cell === "object") return id;
-  return String(cell).slice(0, 200).trim() || id;
+  return cutText(String(cell), 200).trim() || id;
 }
 
 function RecordFields({ base, record }: RecordProps) {
@@ -185,5 +187,5 @@ function Changed({ change: { old, new: now } }: { change: RecordChange }) {
 function shown(value: unknown): string {
   if (value === null || value === undefined || value === "") return "empty";
   const text = Array.isArray(value) ? value.join(", ") : String(value);
-  return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS).toWellFormed()}…` : text;
+  return text.length > SHOWN_CHARACTERS ? `${cutText(text, SHOWN_CHARACTERS)}…` : text;
 }

@@ -1,5 +1,7 @@
 /** Old names that still work, until when, and what still uses them. */
+
 import type { Base } from "../../core/control/bases";
+import { cutText } from "../../core/cut-text";
 import type { Alias, LostAlias } from "../../core/replica";
 import type { OldNameUse } from "../../core/sql-editor";
 import { Card, Table } from "../components";
@@ -105,7 +107,7 @@ export function Uses({ base, uses }: Pick<OldNamesProps, "base" | "uses">) {
             ) : (
               <bdi>{use.name}</bdi>
             )}{" "}
-            <code>{use.text.replace(/\s+/g, " ").slice(0, MOST_SHOWN)}</code>{" "}
+            <code>{cutText(use.text.replace(/\s+/g, " "), MOST_SHOWN)}</code>{" "}
             <span class="muted">
               {use.calls === undefined ? "" : `${counted(use.calls, "call")}. `}
               Uses {use.aliases.map((alias) => pathOf(alias, alias.name)).join(", ")}

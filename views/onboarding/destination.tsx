@@ -1,4 +1,5 @@
 /** The fourth step: the destination of the copy. */
+
 import type { ComponentChildren } from "preact";
 import type { Draft } from "../../core/control/onboarding";
 import {
@@ -8,6 +9,7 @@ import {
   locationName,
   type Region,
 } from "../../core/control/placement";
+import { cutText } from "../../core/cut-text";
 import { Button, ErrorNote, Field, SelectField, Toggle } from "../components";
 import { counted } from "../format";
 import { CheckResults } from "./check-results";
@@ -158,7 +160,7 @@ const SHOWN_BASES = 3;
 
 /** `Acme CRM (bt_65e9…), 8 tables`. */
 function contentsOf({ name, bases }: DatabaseContents): string {
-  const short = name.length > LONGEST_NAME ? `${name.slice(0, 7)}…` : name;
+  const short = name.length > LONGEST_NAME ? `${cutText(name, 7)}…` : name;
   if (bases.length === 0) return `${short}, empty`;
   const names = bases.slice(0, SHOWN_BASES).map((base) => base.name);
   const more = bases.length > SHOWN_BASES ? ` and ${bases.length - SHOWN_BASES} more` : "";

@@ -1,4 +1,5 @@
 /** What a run of the SQL editor returned: a grid or a plan per statement, and the error of the one that failed. */
+import { cutText } from "../../core/cut-text";
 import {
   NUMERIC_TYPES,
   type QueryFailure,
@@ -171,7 +172,7 @@ function Excerpt({ sql, position }: { sql: string; position: number }) {
   const end = sql.indexOf("\n", position);
   const line = sql.slice(0, position).split("\n").length;
   const before = sql.slice(Math.max(start, position - EXCERPT), position);
-  const after = sql.slice(position, Math.min(end === -1 ? sql.length : end, position + EXCERPT));
+  const after = cutText(sql.slice(position, end === -1 ? sql.length : end), EXCERPT);
   const [word = ""] = /^(?:\w+|.)/u.exec(after) ?? [];
   return (
     <p>

@@ -6,6 +6,7 @@
 import type { Db } from "../../../core/context";
 import type { CurrentUser } from "../../../core/control/accounts";
 import { searchBases, searchTables, searchTerms } from "../../../core/control/bases";
+import { cutText } from "../../../core/cut-text";
 import type { SearchGroup, SearchItem, SearchKind } from "../../../views/search/results";
 import { allSections } from "../docs/search";
 import { actionItems, type BaseContext, pageItems, settingItems } from "./places";
@@ -40,8 +41,8 @@ const given: readonly SearchKind[] = ["base", "table", "column"];
 
 export function readSearch({ q, base, kind }: Record<string, unknown>): SearchRequest {
   return {
-    query: typeof q === "string" ? q.slice(0, MAX_QUERY_LENGTH).toWellFormed().trim() : "",
-    baseId: typeof base === "string" && base !== "" ? base.slice(0, MAX_QUERY_LENGTH) : undefined,
+    query: typeof q === "string" ? cutText(q, MAX_QUERY_LENGTH).trim() : "",
+    baseId: typeof base === "string" && base !== "" ? cutText(base, MAX_QUERY_LENGTH) : undefined,
     kind: kinds.find((one) => one === kind),
   };
 }

@@ -5,6 +5,7 @@
  * I7. A transaction is recorded as taken after its change set is stored. If this process dies in between, it is read again,
  * and its set is there already. Several readers do no harm: each stores the sets in the same order.
  */
+
 import type { Context } from "../../../core/context";
 import { decryptApiKey } from "../../../core/control/bases";
 import {
@@ -13,6 +14,7 @@ import {
   endedSets,
   sourceOfWrites,
 } from "../../../core/control/change-sets";
+import { cutText } from "../../../core/cut-text";
 import { isBasetideError } from "../../../core/errors";
 import type { Outbox, QueuedTransaction } from "../../../core/replica";
 import { DAY_MS } from "../../../core/time-units";
@@ -72,8 +74,8 @@ async function take(reading: Reading, queued: QueuedTransaction): Promise<Taken>
   const is = await createSubmittedSet(reading.ctx, queued.set, {
     baseId: reading.baseId,
     sqlRole: queued.role,
-    applicationName: queued.applicationName.slice(0, MOST_SESSION_TEXT),
-    note: queued.note.slice(0, MOST_SESSION_TEXT),
+    applicationName: cutText(queued.applicationName, MOST_SESSION_TEXT),
+    note: cutText(queued.note, MOST_SESSION_TEXT),
     typecast: queued.typecast,
     operations: complete,
   }).catch((error: unknown) => {

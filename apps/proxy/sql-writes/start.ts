@@ -1,9 +1,11 @@
 /** Opens the endpoint of SQL writes, and answers its requests. */
+
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { Context } from "../../../core/context";
 import { writeSecretOf } from "../../../core/control/bases";
 import { listWrites, type WritesSource } from "../../../core/control/change-sets";
+import { cutText } from "../../../core/cut-text";
 import { BaseCalls } from "../change-sets/base-calls";
 import { carryOutWrites } from "./carry-out-awaited";
 import { UnfitValue } from "./cells";
@@ -121,8 +123,8 @@ async function write(
     {
       baseId,
       sqlRole: asked.user,
-      applicationName: asked.application.slice(0, MOST_SESSION_TEXT),
-      note: (asked.note ?? "").slice(0, MOST_SESSION_TEXT),
+      applicationName: cutText(asked.application, MOST_SESSION_TEXT),
+      note: cutText(asked.note ?? "", MOST_SESSION_TEXT),
       typecast: asked.typecast,
       submitted: asked.submitted ?? undefined,
       operations: converted,

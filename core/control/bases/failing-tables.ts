@@ -3,7 +3,9 @@
  *
  * The worker that holds the base saves it whenever it changes, and the next lease continues from it.
  */
+
 import type { Db } from "../../context";
+import { cutText } from "../../cut-text";
 import { cleanText, jsonParameter } from "../../postgres";
 import type { FailingTable, SchemaError } from "../../sync/host";
 
@@ -22,5 +24,5 @@ export async function saveSchemaError(db: Db, baseId: string, error: SchemaError
 }
 
 function inShort(message: string): string {
-  return cleanText(message).slice(0, MAX_MESSAGE_LENGTH);
+  return cutText(cleanText(message), MAX_MESSAGE_LENGTH);
 }

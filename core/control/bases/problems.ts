@@ -2,7 +2,9 @@
  * What keeps a base's replica from equaling the source, as the worker that holds the base finds it. A sync's own failure
  * is the base's error, and not among them.
  */
+
 import type { Db } from "../../context";
+import { cutText } from "../../cut-text";
 import { cleanText, jsonParameter } from "../../postgres";
 import type { FoundProblem } from "../../sync/host";
 
@@ -15,7 +17,7 @@ export async function recordProblems(db: Db, baseId: string, found: FoundProblem
   const rows = found.slice(0, MOST).map(({ tableId, agoMs, nextInMs, ...problem }) => ({
     ...problem,
     name: cleanText(problem.name),
-    message: cleanText(problem.message).slice(0, MAX_MESSAGE_LENGTH),
+    message: cutText(cleanText(problem.message), MAX_MESSAGE_LENGTH),
     table_id: tableId,
     ago_ms: agoMs,
     next_in_ms: nextInMs,

@@ -7,6 +7,7 @@
  * them.
  */
 import type { Context, Db } from "../../context";
+import { cutText } from "../../cut-text";
 import { type ErrorCode, nextStep } from "../../errors";
 import { cleanText, jsonParameter, serverNow, serverTime } from "../../postgres";
 import type { Progress, RunReport, SyncKind } from "../../sync/host";
@@ -146,7 +147,7 @@ function outcomeOf(report: RunReport) {
 }
 
 function inShort(message: string): string {
-  return cleanText(message).slice(0, MAX_MESSAGE_LENGTH);
+  return cutText(cleanText(message), MAX_MESSAGE_LENGTH);
 }
 
 function updateBase(db: Db, baseId: string, told: Told) {

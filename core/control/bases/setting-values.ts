@@ -3,6 +3,7 @@
 import type { PendingQuery, Row } from "postgres";
 import { toCamelCase } from "../../camel-case";
 import type { Db } from "../../context";
+import { cutText } from "../../cut-text";
 import { jsonParameter } from "../../postgres";
 import type { OwnName } from "../../replica";
 import type { IndexSetting } from "../../sync/host";
@@ -172,5 +173,5 @@ function describeFields(fields: readonly MutedField[]): string {
 
 /** Values of the audit log are short. */
 function inShort(text: string): string {
-  return text.length > 1000 ? `${text.slice(0, 1000)}…` : text;
+  return text.length > 1000 ? `${cutText(text, 1000)}…` : text;
 }

@@ -3,7 +3,9 @@
  * the names that the console's search finds. The worker saves it with each schema that differs from the previous one, and the console's pages read it: the replica
  * itself has only names and SQL types.
  */
+
 import type { Db } from "../../context";
+import { cutText } from "../../cut-text";
 import { jsonParameter } from "../../postgres";
 import type { FieldType, SourceField, SourceSchema } from "../../source";
 import { searchLines } from "./search";
@@ -118,7 +120,7 @@ function displayOf({ type, result, linkedTableId, options }: SourceField): Field
     ...(linkedTableId ? { linkedTableId } : {}),
     ...(colors ? { colors } : {}),
     ...(typeof precision === "number" ? { precision } : {}),
-    ...(typeof symbol === "string" ? { symbol: symbol.slice(0, 8) } : {}),
+    ...(typeof symbol === "string" ? { symbol: cutText(symbol, 8) } : {}),
   };
 }
 

@@ -2,7 +2,9 @@
  * Requests of customers to the operator: another region, a writable database, several bases in one database. The
  * approval of one of the first two also carries it out; the others are done by a person, who says so in the answer.
  */
+
 import type { Actor, Context, Db } from "../../context";
+import { cutText } from "../../cut-text";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
 import { cleanText, isUniqueViolation } from "../../postgres";
@@ -180,9 +182,7 @@ async function closeRequest(
   state: Exclude<RequestState, "open">,
   { by, answer }: { by: string; answer?: string | undefined },
 ): Promise<OperatorRequest> {
-  const said = cleanText(answer ?? "")
-    .trim()
-    .slice(0, MAX_MESSAGE_LENGTH);
+  const said = cutText(cleanText(answer ?? "").trim(), MAX_MESSAGE_LENGTH);
   await db.begin(async (tx) => {
     const [closed] = await tx<{ account_id: string; kind: string }[]>`
       update requests set state = ${state}, answer = ${said}, decided_at = now(), decided_by = ${by}

@@ -1,5 +1,6 @@
 /** Checks the bodies of a server's messages: every length and end is within its message. */
 
+import { cutText } from "../../cut-text";
 import { JSON_BYTES, MAX_COLUMNS, MESSAGE_BYTES, OTHER_BYTES } from "../limits";
 import { HEAD_BYTES as BODY, errorResponse } from "../messages";
 import { GatewayRefusal, Violation } from "./fault";
@@ -139,12 +140,12 @@ export function readError(whole: Buffer): ServerError {
   if (at !== whole.length - 1 || !/^[0-9A-Z]{5}$/.test(code)) throw wrongForm("ErrorResponse");
   if (fields.has("V") && !SEVERITIES.has(severity)) throw wrongForm("ErrorResponse");
   const texts = [...fields].map(
-    ([letter, text]) => [letter, text.slice(0, ERROR_FIELD_CHARS)] as [string, string],
+    ([letter, text]) => [letter, cutText(text, ERROR_FIELD_CHARS)] as [string, string],
   );
   return {
     message: errorResponse(texts),
     isFatal: severity === "FATAL" || severity === "PANIC",
     code,
-    text: (fields.get("M") ?? "").slice(0, ERROR_FIELD_CHARS),
+    text: cutText(fields.get("M") ?? "", ERROR_FIELD_CHARS),
   };
 }

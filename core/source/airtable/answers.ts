@@ -3,6 +3,7 @@
  *
  * Errors are distinguished by status and type, never by their text.
  */
+import { cutText } from "../../cut-text";
 import { BasetideError, type ErrorCode, type ErrorDetails, errorCodes } from "../../errors";
 import { retryAfterMs } from "../../http";
 
@@ -79,7 +80,7 @@ function part(value: unknown, key: string): unknown {
 
 function text(value: unknown): string | undefined {
   if (typeof value !== "string" || value === "") return undefined;
-  return value.length > MAX_MESSAGE ? `${value.slice(0, MAX_MESSAGE)}…` : value;
+  return value.length > MAX_MESSAGE ? `${cutText(value, MAX_MESSAGE)}…` : value;
 }
 
 /** @throws BasetideError `source_bad_answer` if the body of a 200 is not JSON */

@@ -1,6 +1,7 @@
 /**
  * Reads answers part by part: a part that cannot be read counts as absent and is reported, and the rest is read.
  */
+import { cutText } from "../../cut-text";
 import { BasetideError } from "../../errors";
 import { type AirtableIdKind, isAirtableId } from "./limits";
 
@@ -26,7 +27,7 @@ export function described(value: unknown): string {
   if (value === undefined) return "missing";
   if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
   const text = JSON.stringify(value);
-  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+  return text.length > MAX_SHOWN ? `${cutText(text, MAX_SHOWN)}…` : text;
 }
 
 /**

@@ -1,5 +1,7 @@
 /** Describes tables as `create table` statements with what each column means, at most 4 kB for each. */
+
 import { z } from "zod";
+import { cutText } from "../../../../core/cut-text";
 import { readableName } from "../../../../core/exports";
 import type { ColumnSpec, LinkView, TableSpec } from "../../../../core/replica";
 import { byteLength, freshness, freshnessLine } from "../answer";
@@ -85,7 +87,7 @@ function lineOf(
   const definition = `  ${readableName(name)} ${columnType},`;
   if (detail === "columns") return definition;
   const notes = [sourceName === name ? sourceType : oneLine(`${sourceName}, ${sourceType}`)];
-  if (description) notes.push(oneLine(description).slice(0, MOST_DESCRIPTION));
+  if (description) notes.push(cutText(oneLine(description), MOST_DESCRIPTION));
   if (choices) {
     const some = choices.slice(0, MOST_CHOICES).map((choice) => oneLine(choice));
     notes.push(`one of: ${some.join(" | ")}${choices.length > some.length ? " | …" : ""}`);
@@ -107,6 +109,6 @@ function lineOf(
 function oneLine(...texts: (string | undefined)[]): string {
   return texts
     .filter((text) => text)
-    .map((text) => text!.replace(/\s+/g, " ").slice(0, 200))
+    .map((text) => cutText(text!.replace(/\s+/g, " "), 200))
     .join(": ");
 }

@@ -1,6 +1,8 @@
 /** Lists the tables of a base in at most 8 kB, whatever its schema is. */
+
 import { z } from "zod";
 import type { Base } from "../../../../core/control/bases";
+import { cutText } from "../../../../core/cut-text";
 import { readableName } from "../../../../core/exports";
 import type { TableSpec } from "../../../../core/replica";
 import { byteLength, freshness, freshnessLine } from "../answer";
@@ -82,7 +84,7 @@ function entryOf(
   const rows = base.tables.find(({ source_id }) => source_id === tableId)?.records ?? null;
   const linked = new Set(columns.flatMap(({ linkedTableId }) => names.get(linkedTableId ?? "") ?? []));
   const links = [...linked].slice(0, 5);
-  const about = description?.replace(/\s+/g, " ").slice(0, MOST_DESCRIPTION);
+  const about = cutText(description?.replace(/\s+/g, " ") ?? "", MOST_DESCRIPTION);
   const parts = [
     readableName(name),
     ...(sourceName === name ? [] : [JSON.stringify(sourceName)]),

@@ -3,9 +3,11 @@
  *
  * The server decides what may be read; rows are cut as a whole, and the answer says so.
  */
+
 import { z } from "zod";
 import type { Base } from "../../../../core/control/bases";
 import { csvHeader, csvLine } from "../../../../core/csv";
+import { cutText } from "../../../../core/cut-text";
 import { BasetideError } from "../../../../core/errors";
 import { adviceOn, type QueryFailure, type QueryOutcome, runQuery } from "../../../../core/sql-editor";
 import { byteLength, freshness, freshnessLine } from "../answer";
@@ -114,7 +116,7 @@ function failed(
           tables,
           linkViews.map(({ name }) => name),
         );
-  const at = position === undefined ? undefined : `near: ${sql.slice(position, position + 40)}`;
+  const at = position === undefined ? undefined : `near: ${cutText(sql.slice(position), 40)}`;
   const text = [message, detail, hint, advice, at].filter((part) => part).join(". ");
   return new BasetideError("query_failed", `${sqlState}: ${text}`);
 }

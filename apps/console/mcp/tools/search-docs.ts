@@ -1,5 +1,7 @@
 /** Searches Basetide's own documentation. */
+
 import { z } from "zod";
+import { cutText } from "../../../../core/cut-text";
 import { allSections, searchDocs } from "../../docs/search";
 import { byteLength } from "../answer";
 import { tool } from "../tool";
@@ -24,7 +26,7 @@ export const searchDocsTool = tool({
     const parts: string[] = [];
     let bytes = 0;
     for (const { href, title, section } of matches) {
-      const body = sections.find((one) => one.href === href)?.text.slice(0, MOST_TEXT) ?? "";
+      const body = cutText(sections.find((one) => one.href === href)?.text ?? "", MOST_TEXT);
       const part = `# ${title}${section ? ` / ${section}` : ""}\n${origin}${href}\n${body.trim()}`;
       bytes += byteLength(part);
       if (bytes > MOST_BYTES) break;

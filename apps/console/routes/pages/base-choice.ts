@@ -1,4 +1,5 @@
 /** Which bases the list shows, and in which order. */
+import { cutText } from "../../../../core/cut-text";
 import {
   LIST_ROWS,
   type ListChoice,
@@ -12,7 +13,7 @@ import { MAX_QUERY_LENGTH } from "../../search/search";
 /** Unknown values count as the default ones. */
 export function readChoice({ q, state, sort, page }: Record<string, unknown>): ListChoice {
   return {
-    query: typeof q === "string" ? q.trim().slice(0, MAX_QUERY_LENGTH) : "",
+    query: typeof q === "string" ? cutText(q.trim(), MAX_QUERY_LENGTH) : "",
     state: isKey(listStates, state) ? state : "all",
     sort: isKey(listSorts, sort) ? sort : "name",
     page: Math.max(1, Math.floor(Number(page)) || 1),

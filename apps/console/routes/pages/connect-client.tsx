@@ -3,6 +3,7 @@
  *
  * The page's form may lead to the client's own address, and to no other.
  */
+
 import { Elysia } from "elysia";
 import { type AgentScope, actorOf, agentScopes, type CurrentUser } from "../../../../core/control/accounts";
 import {
@@ -16,6 +17,7 @@ import {
   sqlUsersOfAgents,
 } from "../../../../core/control/agents";
 import { listBases } from "../../../../core/control/bases";
+import { cutText } from "../../../../core/cut-text";
 import { BasetideError } from "../../../../core/errors";
 import { RateWindow } from "../../../../core/http";
 import { visibleLines } from "../../../../core/visible-text";
@@ -177,7 +179,7 @@ function scopesOf({ mayPropose, query }: ConnectForm): AgentScope[] {
 
 function shortened(name: string): string {
   const text = visibleLines(name).join(" ").trim();
-  return text.length <= MOST_NAME ? text : `${text.slice(0, MOST_NAME - 1)}…`;
+  return text.length <= MOST_NAME ? text : `${cutText(text, MOST_NAME - 1)}…`;
 }
 
 function targetOf(redirectUri: string): RedirectTarget {

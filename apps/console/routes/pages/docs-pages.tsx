@@ -1,7 +1,9 @@
 /** The documentation at `/docs`. Public, the same for everyone, and readable while the control plane is away. */
+
 import { extname } from "node:path";
 import { Elysia } from "elysia";
 import type { VNode } from "preact";
+import { cutText } from "../../../../core/cut-text";
 import { BasetideError } from "../../../../core/errors";
 import { ApiReference, apiSections } from "../../../../views/docs/api";
 import { DocsHome } from "../../../../views/docs/home";
@@ -82,10 +84,7 @@ export function docsPages({ config }: Pick<ConsoleContext, "config">, api: ApiDe
       show(request, "", "Start", <DocsHome groups={loadDocs().groups} path={DOCS_PATH} />),
     )
     .get(`${DOCS_PATH}/search`, ({ request, query }) => {
-      const text = String(query.q ?? "")
-        .slice(0, MAX_QUERY_LENGTH)
-        .toWellFormed()
-        .trim();
+      const text = cutText(String(query.q ?? ""), MAX_QUERY_LENGTH).trim();
       const matches = searchDocs([...allSections(), ...apiSections(api.document)], text);
       const { groups } = loadDocs();
       const view = <DocsSearch query={text} terms={termsOf(text)} matches={matches} groups={groups} />;

@@ -2,10 +2,12 @@
  * The SQL editor of a base. A query runs with the console's read-only role, and ends with its request: the editor
  * cancels it by aborting the request, and a page that is closed does the same.
  */
+
 import { Elysia } from "elysia";
 import type { CurrentUser } from "../../../../core/control/accounts";
 import { type Base, readerTarget } from "../../../../core/control/bases";
 import { csvCell, csvHeader, csvLine } from "../../../../core/csv";
+import { cutText } from "../../../../core/cut-text";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
 import { readableName, sampleQueries } from "../../../../core/exports";
 import { ATTACHMENT_DETAILS } from "../../../../core/replica";
@@ -82,7 +84,7 @@ export function sqlPages(ctx: ConsoleContext) {
         {...{ base, userId: currentUser.userId, samples, saved, history, limits: SHOWN_LIMITS }}
         {...scripts}
         {...rest}
-        sql={sql.slice(0, MOST_ECHO)}
+        sql={cutText(sql, MOST_ECHO)}
       />,
     );
   }
