@@ -16,6 +16,7 @@ interface BridgeOptions {
 
 interface Message {
   id?: string | number | null;
+  /** Absent in an answer. */
   method?: string;
   params?: { name?: unknown; uri?: unknown; requestId?: unknown; _meta?: Record<string, unknown> };
   result?: { protocolVersion?: unknown };
@@ -26,21 +27,24 @@ const REVISION = "io.modelcontextprotocol/protocolVersion";
 /** JSON-RPC: an error of the server. */
 const SERVER_ERROR = -32_000;
 const PARSE_ERROR = -32_700;
+const INVALID_REQUEST = -32_600;
 
 /** Returns when the input has ended and every request has its answer. */
 export async function bridge({ url, token, input, output }: BridgeOptions): Promise<void> {
   let agreed: string | undefined;
-  const open = new Map<string, AbortController>();
+  const open = new Map<unknown, AbortController>();
   const sending = new Set<Promise<void>>();
   const write = (message: object) => output.write(`${JSON.stringify(message)}\n`);
-  const fail = (id: Message["id"], message: string, code = SERVER_ERROR) => {
-    if (id !== undefined) write({ jsonrpc: "2.0", id, error: { code, message } });
+  const fail = ({ id, method }: Message, message: string) => {
+    if (id !== undefined && method !== undefined) refuse(id, SERVER_ERROR, message);
   };
+  const refuse = (id: Message["id"], code: number, message: string) =>
+    write({ jsonrpc: "2.0", id, error: { code, message } });
 
   async function send(text: string, message: Message): Promise<void> {
     const { id } = message;
     const over = new AbortController();
-    if (id !== undefined) open.set(String(id), over);
+    if (id !== undefined) open.set(id, over);
     try {
       const response = await fetch(url, {
         method: "POST",
@@ -55,12 +59,14 @@ export async function bridge({ url, token, input, output }: BridgeOptions): Prom
         if (message.method === "initialize" && typeof protocolVersion === "string") agreed = protocolVersion;
         write(answer);
       }
-      if (answers.length === 0 && !response.ok) fail(id, `${url} answered ${response.status}`);
+      if (answers.some((answer) => answer.id === id)) return;
+      const why = response.ok ? ", which is no answer of the protocol: check the address" : "";
+      fail(message, `${url} answered ${response.status}${why}`);
     } catch (error) {
       // A canceled request has no answer.
-      if (!over.signal.aborted) fail(id, `${url} cannot be reached: ${(error as Error).message}`);
+      if (!over.signal.aborted) fail(message, `${url} cannot be reached: ${(error as Error).message}`);
     } finally {
-      if (id !== undefined) open.delete(String(id));
+      if (id !== undefined) open.delete(id);
     }
   }
 
@@ -89,12 +95,16 @@ export async function bridge({ url, token, input, output }: BridgeOptions): Prom
     try {
       message = JSON.parse(line) as Message;
     } catch {
-      fail(null, "This line is not JSON", PARSE_ERROR);
+      refuse(null, PARSE_ERROR, "This line is not JSON");
+      continue;
+    }
+    if (typeof message !== "object" || message === null || Array.isArray(message)) {
+      refuse(null, INVALID_REQUEST, "This line is not a message");
       continue;
     }
     // The request's connection is what the server sees of it.
     if (message.method === "notifications/cancelled") {
-      open.get(String(message.params?.requestId))?.abort();
+      open.get(message.params?.requestId)?.abort();
       continue;
     }
     const sent = send(line, message).finally(() => sending.delete(sent));

@@ -684,3 +684,30 @@ test("mcp --stdio says what is wrong: no token, another token, an address that d
     error: { message: expect.stringContaining("cannot be reached") },
   });
 });
+
+test("mcp --stdio answers every request, whatever is in a line and whatever the address answers", async () => {
+  const answers: Record<string, () => Response> = {
+    page: () => new Response("<title>Sign in</title>", { headers: { "content-type": "text/html" } }),
+    nothing: () => new Response(null, { status: 202 }),
+    null: () => Response.json(null),
+    stream: () => new Response("data: hello\n\n", { headers: { "content-type": "text/event-stream" } }),
+    other: () => Response.json({ jsonrpc: "2.0", id: "another", result: {} }),
+  };
+  await using server = Bun.serve({
+    port: 0,
+    fetch: async (request) => answers[((await request.json()) as { method?: string }).method ?? "nothing"]!(),
+  });
+  const lines = ["null", "5", '"text"', "[]", '{"jsonrpc":"2.0","id":"done","result":{}}'];
+  const asked = Object.keys(answers).map((method, id) => JSON.stringify({ jsonrpc: "2.0", id, method }));
+  const env = { BASETIDE_AGENT_TOKEN: "bt_x", BASETIDE_URL: `http://127.0.0.1:${server.port}` };
+  const { code, out } = await run(["mcp", "--stdio"], env, `${[...lines, ...asked].join("\n")}\n`);
+  const got = out
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+    .filter(({ error }) => error);
+  expect(code).toBe(0);
+  expect(got.filter(({ id }) => id === null)).toHaveLength(4);
+  expect(got.flatMap(({ id }) => (id === null ? [] : [id])).sort()).toEqual(asked.map((_, id) => id));
+  expect(got.find(({ id }) => id === 0).error.message).toContain("answered 200, which is no answer");
+});
