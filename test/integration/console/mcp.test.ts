@@ -315,6 +315,10 @@ test("a table that was made again is readable, and a new token replaces the old 
   const owner = await fleet.owner(base);
   await owner`revoke select (name) on orders from ${owner(await roleOf())}`;
   expect((await query("select name from orders limit 1")).isError).toBe(false);
+  await owner`revoke all on orders from ${owner(await roleOf())}`;
+  const [{ id: record } = { id: "" }] = await owner`select id from orders limit 1`;
+  const there = await agent.call("explain_freshness", { record });
+  expect([there.isError, there.data?.record?.table]).toEqual([false, "orders"]);
   const again = await renewAgentToken(as(), await getAgent(fleet.ctx.db, base.accountId, agentId));
   expect(
     (await fetch(`${origin}/mcp`, { method: "POST", headers: { authorization: `Bearer ${token}` } })).status,

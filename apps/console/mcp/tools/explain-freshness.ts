@@ -5,10 +5,11 @@ import { BasetideError } from "../../../../core/errors";
 import { readableName } from "../../../../core/exports";
 import { serverNow } from "../../../../core/postgres";
 import { proxied } from "../../../../core/source";
-import { runQuery } from "../../../../core/sql-editor";
 import { freshness, freshnessLine } from "../answer";
 import { baseOf } from "../caller";
+import { inQueryTurn } from "../query-turns";
 import { readableOf } from "../readable";
+import { failureOf, runSql } from "../run-sql";
 import { baseInput, freshnessShape } from "../shapes";
 import { tool } from "../tool";
 
@@ -50,8 +51,9 @@ export const explainFreshnessTool = tool({
           `select '${name.replaceAll("'", "''")}' where exists (select from ${readableName(name)} where id = '${record}')`,
       );
       const sql = parts.length === 0 ? "select null where false" : parts.join(" union all ");
-      const { results, failure } = await runQuery(await readable.target(), sql, LIMITS);
-      if (failure) throw new BasetideError("query_stopped", failure.message);
+      const limits = { ...LIMITS, signal: call.signal };
+      const { results, failure } = await inQueryTurn(call, () => runSql(readable, sql, limits));
+      if (failure) throw failureOf(failure);
       const table = results[0]?.rows[0]?.[0] ?? null;
       found = { id: record, table, why: whyOf(table, facts) };
     }

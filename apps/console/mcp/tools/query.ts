@@ -9,11 +9,12 @@ import type { Base } from "../../../../core/control/bases";
 import { csvHeader, csvLine } from "../../../../core/csv";
 import { cutText } from "../../../../core/cut-text";
 import { BasetideError } from "../../../../core/errors";
-import { adviceOn, type QueryFailure, type QueryOutcome, runQuery } from "../../../../core/sql-editor";
+import { adviceOn, type QueryFailure, type QueryOutcome } from "../../../../core/sql-editor";
 import { byteLength, freshness, freshnessLine } from "../answer";
 import { baseOf, type ToolCall } from "../caller";
 import { inQueryTurn } from "../query-turns";
 import { readableOf } from "../readable";
+import { DENIED, failureOf, runSql } from "../run-sql";
 import { baseInput, freshnessShape } from "../shapes";
 import { tool } from "../tool";
 
@@ -24,7 +25,6 @@ const MOST_ROWS = 1000;
 const MOST_BYTES = 64_000;
 /** Of a session: a query that sends more is ended. */
 const LIMITS = { timeoutMs: 20_000, bytes: 4_000_000 };
-const DENIED = "42501";
 
 export const queryTool = tool({
   name: "query",
@@ -86,11 +86,7 @@ async function runAll(
   const limits = { ...LIMITS, rows, signal: call.signal };
   const plan = isExplain ? "estimated" : undefined;
   for (const text of texts) {
-    let outcome = await runQuery(await readable.target(), text, limits, plan);
-    // A table may have been made again in between.
-    if (outcome.failure?.sqlState === DENIED)
-      outcome = await runQuery(await readable.target(), text, limits, plan);
-    const { failure, results, ms } = outcome;
+    const { failure, results, ms } = await runSql(readable, text, limits, plan);
     if (failure) throw failed(failure, text, readable);
     all.results.push(...results);
     all.ms += ms;
@@ -105,8 +101,7 @@ function failed(
   sql: string,
   { tables, linkViews }: Pick<Awaited<ReturnType<typeof readableOf>>, "tables" | "linkViews">,
 ): BasetideError {
-  const { message, detail, hint, sqlState, position } = failure;
-  if (sqlState === undefined) return new BasetideError("query_stopped", message);
+  const { sqlState, position } = failure;
   const advice =
     sqlState === DENIED
       ? "Name the columns that describe_tables lists instead of *: you may not read the others. SQL cannot write"
@@ -117,8 +112,7 @@ function failed(
           linkViews.map(({ name }) => name),
         );
   const at = position === undefined ? undefined : `near: ${cutText(sql.slice(position), 40)}`;
-  const text = [message, detail, hint, advice, at].filter((part) => part).join(". ");
-  return new BasetideError("query_failed", `${sqlState}: ${text}`);
+  return failureOf(failure, advice, at);
 }
 
 /** Keeps whole rows, as many as fit. */
