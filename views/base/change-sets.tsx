@@ -117,12 +117,10 @@ interface OneProps {
   review: Review | undefined;
   /** What is wrong with the decision that was sent. */
   error: string | undefined;
-  /** All operations are on this page. */
-  isWhole: boolean;
   now: Date;
 }
 
-export function ChangeSetPage({ base, set, items, next, review, error, isWhole, now }: OneProps) {
+export function ChangeSetPage({ base, set, items, next, review, error, now }: OneProps) {
   const path = `${changesPath(base)}/${set.id}`;
   return (
     <Card id="change-set" title={set.note || "Change set"} actions={<Decisions path={path} set={set} />}>
@@ -156,7 +154,7 @@ export function ChangeSetPage({ base, set, items, next, review, error, isWhole, 
       {set.problem ? <p class="muted">It waits: {set.problem}</p> : null}
       {set.reason ? <p>Reason: {set.reason}</p> : null}
       {error && !review ? <ErrorNote>{error}</ErrorNote> : null}
-      {review ? <Proposal {...{ path, set, review, error, isWhole }} /> : <Operations {...{ base, items }} />}
+      {review ? <Proposal {...{ path, set, review, error }} /> : <Operations {...{ base, items }} />}
       {next === null ? null : <a href={`${path}?from=${next}`}>Next operations</a>}
     </Card>
   );

@@ -45,8 +45,6 @@ interface Props {
   set: ChangeSet;
   review: Review;
   error: string | undefined;
-  /** All operations are on this page. */
-  isWhole: boolean;
 }
 
 const verbs = { create: "Create", update: "Change", delete: "Delete" } as const;
@@ -56,14 +54,14 @@ export function itemInput(position: number): string {
   return `operation-${position}`;
 }
 
-export function Proposal({ path, set, review, error, isWhole }: Props) {
+export function Proposal({ path, set, review, error }: Props) {
   const { items, seen, problem } = review;
   const gone = items.filter((item) => item.isGone).length;
   const stale = items.filter((item) => item.isStale && !item.isGone).length;
   const all = Object.values(set.counts).reduce((sum, count) => sum + count, 0);
   const mayDecide = useMay()("POST", `${path}/approve`);
   const possible = all - gone;
-  const hasChoice = mayDecide && isWhole && (all > 1 || stale > 0);
+  const hasChoice = mayDecide && (all > 1 || stale > 0);
   const list = (
     <ol class="changes">
       {items.map((item) => (

@@ -14,6 +14,7 @@ import {
   listChangeItems,
   listChangeSets,
   MOST_OPERATIONS,
+  MOST_PROPOSED,
   type OperationKind,
   operationKinds,
   undoChangeSet,
@@ -30,8 +31,6 @@ import { LISTED, named, nullable, strict, timestamp } from "../schemas/parts";
 
 const API = "/api/v1/bases/:id/change-sets";
 const PAGE = "/bases/:id/changes";
-/** Of a proposal: as many as an agent may propose, so that one page has them all. */
-export const REVIEWED = 500;
 
 const cells = (description: string) => t.Record(t.String({ maxLength: 1000 }), t.Unknown(), { description });
 const someCells = nullable(t.Record(t.String(), t.Unknown()));
@@ -93,8 +92,8 @@ async function itemsFrom(
   from: number,
   limit = LISTED,
 ) {
-  const items = await listChangeItems(ctx, id, { from, limit });
-  return { items, next: items.length < limit ? null : items.at(-1)!.position + 1 };
+  const found = await listChangeItems(ctx, id, { from, limit: limit + 1 });
+  return { items: found.slice(0, limit), next: found[limit]?.position ?? null };
 }
 
 const pageOf = (_: unknown, { base, set }: { base: Base; set: ChangeSet }) =>
@@ -121,18 +120,12 @@ export const changeSetsResource = resource({
       path: `${PAGE}/:set`,
       title: ({ base }) => `Change set · ${base.name}`,
       async show(ctx, { base, set }, { query, form }) {
-        const from = /^\d{1,6}$/.test(String(query.from)) ? Number(query.from) : 0;
         const isProposal = set.state === "proposed";
-        const page = await itemsFrom(ctx, set, from, isProposal ? REVIEWED : LISTED);
+        const from = !isProposal && /^\d{1,6}$/.test(String(query.from)) ? Number(query.from) : 0;
+        const page = await itemsFrom(ctx, set, from, isProposal ? MOST_PROPOSED : LISTED);
         const review = isProposal ? await reviewOf(ctx, base, page.items) : undefined;
         const error = form?.errors.operations ?? Object.values(form?.errors ?? {})[0];
-        return (
-          <ChangeSetPage
-            {...{ base, set, ...page, review, error }}
-            isWhole={from === 0 && page.next === null}
-            now={serverNow(base)}
-          />
-        );
+        return <ChangeSetPage {...{ base, set, ...page, review, error }} now={serverNow(base)} />;
       },
     },
   },
@@ -162,7 +155,11 @@ export const changeSetsResource = resource({
               description: "Airtable converts texts to the types of their fields, and adds options",
             }),
           ),
-          proposal: t.Optional(t.Boolean({ description: "Nothing is changed until it is approved" })),
+          proposal: t.Optional(
+            t.Boolean({
+              description: `Nothing is changed until it is approved; at most ${MOST_PROPOSED} operations`,
+            }),
+          ),
         },
         strict,
       ),
@@ -243,7 +240,7 @@ export async function decide(
   { operations: only, seen, reason }: DecisionInput,
 ): Promise<ChangeSet> {
   const isTaken = decision === "approve" && seen !== undefined && set.state === "proposed";
-  const items = isTaken ? await listChangeItems(ctx, set.id, { from: 0, limit: REVIEWED }) : [];
+  const items = isTaken ? await listChangeItems(ctx, set.id, { from: 0, limit: MOST_PROPOSED }) : [];
   const expected = isTaken ? await takenAnyway(ctx, base, items, { seen, only }) : undefined;
   return decideChangeSet(ctx, base, set.id, decision, { only, expected, reason });
 }
@@ -274,7 +271,11 @@ export const decisionBody = t.Optional(
   ),
 );
 
-const options = Array.from({ length: REVIEWED }, (_, at) => ({ value: itemInput(at), label: "", hint: "" }));
+const options = Array.from({ length: MOST_PROPOSED }, (_, at) => ({
+  value: itemInput(at),
+  label: "",
+  hint: "",
+}));
 
 /** What the page's forms send besides the decision. */
 const decisionFields: Record<Decision, FormFields> = {

@@ -8,6 +8,7 @@ import {
   itemStates,
   listChangeItems,
   listProposals,
+  MOST_PROPOSED,
   operationKinds,
   undoChangeSet,
 } from "../../../core/control/change-sets";
@@ -16,7 +17,7 @@ import { Proposals } from "../../../views/account/proposals";
 import { ofAccount, resource } from "../resource-kit/resource";
 import { reviewOf } from "../review";
 import { LISTED, named, nullable } from "../schemas/parts";
-import { changeSet, decide, decisionBody, REVIEWED, shownSet } from "./change-sets";
+import { changeSet, decide, decisionBody, shownSet } from "./change-sets";
 
 const API = "/api/v1/proposals";
 const PAGE = "/account/proposals";
@@ -102,7 +103,7 @@ export const proposalsResource = resource({
       }),
     ),
     async run(ctx, { set, base }) {
-      const items = await listChangeItems(ctx, set.id, { from: 0, limit: REVIEWED });
+      const items = await listChangeItems(ctx, set.id, { from: 0, limit: MOST_PROPOSED });
       const review = set.state === "proposed" ? await reviewOf(ctx, base, items) : undefined;
       const byPosition = new Map(review?.items.map((item) => [item.position, item]));
       const operations = items.map((item) => {

@@ -103,7 +103,8 @@ type SetContext = Pick<Context, "db" | "secrets" | "actor">;
  */
 export async function createChangeSet(ctx: SetContext, base: Base, asked: NewChangeSet): Promise<ChangeSet> {
   requireOn(base);
-  checkOperations(asked.operations);
+  const { agent, isProposal = false } = asked;
+  checkOperations(asked.operations, isProposal);
   const note = cleanText(asked.note ?? "").trim();
   if (note.length > MAX_NOTE_LENGTH)
     throw new BasetideError("invalid_request", `The note has more than ${MAX_NOTE_LENGTH} characters`);
@@ -111,7 +112,6 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
   const items = asked.operations.map((operation, position) => toRow(ctx, operation, position));
   const column = <Key extends keyof (typeof items)[number]>(key: Key) => items.map((item) => item[key]);
   const by = ctx.actor?.name ?? null;
-  const { agent, isProposal = false } = asked;
   await ctx.db.begin(async (tx) => {
     if (asked.undoes !== undefined) await requireNotUndone(tx, asked.undoes);
     const rule = agent && (await approvalByAgent(tx, agent, base.id, asked.operations));

@@ -58,6 +58,7 @@ export {
   isCreatedBy,
   linksIn,
   MOST_OPERATIONS,
+  MOST_PROPOSED,
   type OperationKind,
   operationKinds,
   UNKNOWN_CELL,

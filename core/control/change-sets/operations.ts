@@ -21,6 +21,8 @@ export interface ChangeOperation {
 }
 
 export const MOST_OPERATIONS = 10_000;
+/** Of a proposal: whoever decides sees all of it at once. */
+export const MOST_PROPOSED = 500;
 
 const { ids } = proxied;
 const isFieldId = (key: string) => ids.isSurely("field", key);
@@ -54,9 +56,10 @@ export function linksIn(cells: CellValues | undefined): number[] {
 }
 
 /** @throws BasetideError `invalid_request`, which names the operation and what is wrong with it */
-export function checkOperations(operations: ChangeOperation[]): void {
-  if (operations.length === 0 || operations.length > MOST_OPERATIONS)
-    throw new BasetideError("invalid_request", `A change set has 1 to ${MOST_OPERATIONS} operations`);
+export function checkOperations(operations: ChangeOperation[], isProposal: boolean): void {
+  const [what, most] = isProposal ? ["proposal", MOST_PROPOSED] : ["change set", MOST_OPERATIONS];
+  if (operations.length === 0 || operations.length > most)
+    throw new BasetideError("invalid_request", `A ${what} has 1 to ${most} operations`);
   for (const [position, operation] of operations.entries()) {
     const wrong = problemOf(operation, position, operations);
     if (wrong) throw new BasetideError("invalid_request", `operations[${position}]: ${wrong}`);

@@ -86,6 +86,30 @@ test("a proposal waits, is approved once, and can be canceled; its cells are sto
   expect((await call("GET", sets, { token })).body).toHaveLength(1);
 });
 
+test("a proposal has as many operations as are shown to the person who decides, a set is read page by page", async () => {
+  const { token, path, sets } = await connected();
+  await call("PATCH", path, { token, body: { change_sets: true } });
+  const operations = Array.from({ length: 501 }, () => create);
+  const refused = await call("POST", sets, { token, body: { operations, proposal: true } });
+  expect([refused.status, refused.body.error]).toMatchObject([
+    422,
+    { code: "invalid_request", message: "A proposal has 1 to 500 operations" },
+  ]);
+  const most = { operations: operations.slice(1), proposal: true };
+  const { id } = (await call("POST", sets, { token, body: most })).body;
+  const shown = (await call("GET", `/api/v1/proposals/${id}`, { token })).body;
+  expect(shown.operations).toHaveLength(500);
+  const positions: number[] = [];
+  const pages: (number | null)[] = [];
+  for (let from: number | null = 0; from !== null; pages.push(from)) {
+    const { body: page } = await call("GET", `${sets}/${id}/items?from=${from}`, { token });
+    positions.push(...page.items.map(({ position }: { position: number }) => position));
+    from = page.next;
+  }
+  expect([positions, pages]).toEqual([[...operations.keys()].slice(0, 500), [100, 200, 300, 400, null]]);
+  expect((await call("POST", sets, { token, body: { operations } })).status).toBe(201);
+});
+
 test("a proposal that nobody has approved for seven days is expired", async () => {
   const { token, path, sets } = await connected();
   await call("PATCH", path, { token, body: { change_sets: true } });

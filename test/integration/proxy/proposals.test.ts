@@ -5,7 +5,7 @@ import { type RunningConsole, startConsole } from "../../../apps/console/start";
 import { createToken } from "../../../core/control/accounts";
 import { type Agent, createAgent, setAgentRules, updateAgent } from "../../../core/control/agents";
 import { type Base, getBase, updateSettings } from "../../../core/control/bases";
-import { getChangeSet, undoChangeSet } from "../../../core/control/change-sets";
+import { createChangeSet, getChangeSet, undoChangeSet } from "../../../core/control/change-sets";
 import { agentClient } from "../../support/agent-client";
 import { asker, authByHeader } from "../../support/console";
 import { caller } from "../../support/control-support";
@@ -202,6 +202,30 @@ test("problems are named, and nothing is proposed; an agent has at most ten open
   const before = calls();
   expect((await at.propose([done(record!)])).text).toMatch(/^conflict: 10 proposals of this agent wait/);
   expect(calls()).toBe(before);
+});
+
+test("the results of a large proposal are read page by page", async () => {
+  const at = await scene(["one"]);
+  const { id } = await createChangeSet(as(), at.base, {
+    operations: Array.from({ length: 500 }, (_, n) => ({
+      operation: "delete" as const,
+      table: "Tasks",
+      record: `rec${String(n).padStart(14, "A")}`,
+    })),
+    isProposal: true,
+    agent: { id: at.agent.id, mostProposals: 10 },
+  });
+  await (await apiOf(at.base))(id, "reject");
+  const seen: number[] = [];
+  const pages: (number | null)[] = [];
+  for (let from: number | null = 0; from !== null; pages.push(from)) {
+    const { data, text } = await at.client.call("get_proposal", { id, from });
+    seen.push(...data.operations.map(({ operation }: { operation: number }) => operation));
+    from = data.next;
+    if (from !== null) expect(text).toContain(`Continue with from: ${from}`);
+  }
+  expect(seen).toEqual([...Array(500).keys()]);
+  expect(pages.length).toBeGreaterThan(1);
 });
 
 test("a client that obeys every cell it reads ends with nothing but a proposal", async () => {

@@ -4,19 +4,22 @@ import {
   changeSetStates,
   itemStates,
   listChangeItems,
+  MOST_PROPOSED,
   proposalOf,
 } from "../../../../core/control/change-sets";
 import { byteLength } from "../answer";
 import { tool } from "../tool";
 
-const MOST_ITEMS = 500;
 const MOST_BYTES = 32_000;
 
 export const getProposalTool = tool({
   name: "get_proposal",
   title: "Get a proposal",
   description: "What became of a proposal: its state, why it was rejected, and the result of each operation.",
-  input: z.object({ id: z.string().max(100) }),
+  input: z.object({
+    id: z.string().max(100),
+    from: z.number().int().min(0).optional().describe("`next` of an earlier answer"),
+  }),
   output: z.object({
     id: z.string(),
     as_of: z.string(),
@@ -33,14 +36,15 @@ export const getProposalTool = tool({
       }),
     ),
     is_cut: z.boolean(),
+    next: z.number().nullable().describe("Number of the first operation that is left out: pass it as `from`"),
   }),
   isReadOnly: true,
   scope: "agent:propose",
-  async run(call, { id }) {
+  async run(call, { id, from = 0 }) {
     const { ctx, agent } = call;
     const set = await proposalOf(ctx.db, agent.id, id);
     call.baseId = set.baseId;
-    const items = await listChangeItems(ctx, set.id, { from: 0, limit: MOST_ITEMS });
+    const items = await listChangeItems(ctx, set.id, { from, limit: MOST_PROPOSED });
     let bytes = 0;
     const operations = items
       .map(({ position, state, recordId, error }) => ({
@@ -55,6 +59,8 @@ export const getProposalTool = tool({
       });
     call.rows = operations.length;
     const counts = Object.entries(set.counts).map(([state, count]) => `${state}: ${count}`);
+    const isCut = operations.length < items.length;
+    const next = isCut ? items[operations.length]!.position : null;
     const failed = operations.filter(({ error }) => error);
     return {
       data: {
@@ -65,9 +71,10 @@ export const getProposalTool = tool({
         problem: set.problem,
         expires_at: set.state === "proposed" ? set.expiresAt.toISOString() : null,
         operations,
-        is_cut: operations.length < items.length,
+        is_cut: isCut,
+        next,
       },
-      head: `${set.id} is ${set.state}. ${counts.join(", ")}`,
+      head: `${set.id} is ${set.state}. ${counts.join(", ")}${isCut ? `. Continue with from: ${next}` : ""}`,
       text: [
         ...(set.reason ? [`Reason: ${set.reason}`] : []),
         ...(set.problem ? [`It waits: ${set.problem}`] : []),
