@@ -69,6 +69,7 @@ export const errorCodes = {
   method_not_allowed: "This address exists, but not with this method. The header Allow lists its methods.",
   malformed_request:
     "The request's target or Host header is not in its normal form. Send a normalized path and a valid Host.",
+  body_too_large: "The request's body is larger than 1 MB. Send less at once.",
   body_late:
     "The request's body arrived too slowly: its first 10 seconds are free, then it must arrive at 64 kB/s. Send it again over a faster connection.",
   busy: "This process is receiving as many request bodies as its memory allows. Retry after the number of seconds in Retry-After.",
@@ -126,6 +127,7 @@ export const nextStep: Record<ErrorCode, NextStep> = {
   unsupported_media_type: "stop",
   method_not_allowed: "stop",
   malformed_request: "stop",
+  body_too_large: "stop",
   body_late: "stop",
   busy: "stop",
   already_exists: "stop",
@@ -173,6 +175,7 @@ export const httpStatus: Record<ErrorCode, number> = {
   unsupported_media_type: 415,
   method_not_allowed: 405,
   malformed_request: 400,
+  body_too_large: 413,
   body_late: 408,
   busy: 503,
   already_exists: 409,

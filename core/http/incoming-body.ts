@@ -46,7 +46,7 @@ export class IncomingBody implements Disposable {
 
   /** Receives the whole body. Never fails. */
   async whole(): Promise<Uint8Array<ArrayBuffer> | BodyFailure> {
-    const announced = Number(this.#request.headers.get("content-length") ?? Number.NaN);
+    const announced = this.#announced();
     if (announced > this.#mostBytes) return "too_large";
     this.#begin();
     try {
@@ -71,12 +71,13 @@ export class IncomingBody implements Disposable {
     }
   }
 
-  /** Returns the body as a stream, which fails with BasetideError `body_late` or `busy`. */
+  /** Returns the body as a stream, which fails with BasetideError `body_too_large`, `body_late` or `busy`. */
   stream(): ReadableStream<Uint8Array> {
     const reader = this.#request.body!.getReader();
     return new ReadableStream<Uint8Array>(
       {
         pull: async (controller) => {
+          if (this.#announced() > this.#mostBytes) return controller.error(errorOf("too_large"));
           if (this.#beganAt === 0) this.#begin();
           const piece = await this.#next(reader);
           if (piece === undefined || typeof piece === "string") clearTimeout(this.#timer);
@@ -104,6 +105,11 @@ export class IncomingBody implements Disposable {
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     this.#share[Symbol.dispose]();
+  }
+
+  /** NaN: no length was announced. */
+  #announced(): number {
+    return Number(this.#request.headers.get("content-length") ?? Number.NaN);
   }
 
   #begin(): void {
@@ -147,5 +153,6 @@ export class IncomingBody implements Disposable {
 
 function errorOf(failure: BodyFailure): BasetideError {
   if (failure === "full") return new BasetideError("busy", undefined, { details: { retryAfterSeconds: 1 } });
-  return new BasetideError(failure === "late" ? "body_late" : "invalid_request");
+  const codes = { too_large: "body_too_large", late: "body_late", broken: "invalid_request" } as const;
+  return new BasetideError(codes[failure]);
 }

@@ -76,7 +76,10 @@ export function listen(app: App, options: ListenOptions): Listener {
       ...(options.tls ? { tls: { cert: options.tls.certificate, key: options.tls.key } } : {}),
       fetch: handler(app, options, state),
       idleTimeout: options.idleTimeout ?? DEFAULT_IDLE_SECONDS,
-      maxRequestBodySize: options.maxBodyBytes ?? DEFAULT_BODY_BYTES,
+      // Otherwise the app enforces the limit and explains it; Bun would only close the connection.
+      maxRequestBodySize: options.bodies
+        ? Number.MAX_SAFE_INTEGER
+        : (options.maxBodyBytes ?? DEFAULT_BODY_BYTES),
       // Bun's own error page shows paths and source code.
       development: false,
       // Without `development` Bun shares a port that is already in use.

@@ -19,8 +19,8 @@ export class SharedBodies {
   }
 
   /**
-   * Calls `answer` with the request, whose body is received as it is read, and fails with BasetideError `body_late` or
-   * `busy`.
+   * Calls `answer` with the request, whose body is received as it is read, and fails with BasetideError
+   * `body_too_large`, `body_late` or `busy`.
    *
    * @param mostBytes of one body
    */

@@ -16,15 +16,13 @@ import { mcpResource, RESOURCE_METADATA_PATH } from "../auth/oauth";
 import type { AgentCaller } from "./caller";
 import { MCP_PATH } from "./path";
 
-/** A proposal of 500 operations. */
-const MAX_BODY_BYTES = 2 * 1024 * 1024;
 /** This machine itself, by names that no other site can have. */
 const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
 
 export function mcpRoutes(ctx: ManagementContext) {
   let loading: Promise<McpHttpHandler> | undefined;
   const load = () => {
-    loading ??= import("./server").then(({ mcpHandler }) => mcpHandler(ctx, MAX_BODY_BYTES));
+    loading ??= import("./server").then(({ mcpHandler }) => mcpHandler(ctx));
     return loading;
   };
   const answer = async (request: Request): Promise<Response> => {
@@ -32,7 +30,9 @@ export function mcpRoutes(ctx: ManagementContext) {
     const { clientId, ...caller } = await callerOf(ctx, request.headers.get("authorization"));
     countCall(request);
     const authInfo = { token: "", clientId, scopes: [...caller.scopes], extra: { ...caller } };
-    return (await load()).fetch(request, { authInfo });
+    // Received here, so that one that is too large or too slow is answered with our code.
+    const received = request.body ? new Request(request, { body: await request.arrayBuffer() }) : request;
+    return (await load()).fetch(received, { authInfo });
   };
   const route = async ({ request }: { request: Request }) => {
     try {

@@ -311,6 +311,29 @@ describe("what an agent cannot do", () => {
   });
 });
 
+test.each([
+  ["with its length", (text: string) => text],
+  ["in pieces", (text: string) => new Blob([text]).stream()],
+])("a request of more than 1 MB is refused with a code, %s", async (_, bodyOf) => {
+  const management = await createToken(fleet.ctx.db, base.accountId, "large");
+  const text = JSON.stringify({ name: "x".repeat(1_000_001) });
+  for (const [path, bearer] of [
+    ["/mcp", token],
+    ["/api/v1/agents", management],
+  ] as const) {
+    const refused = await fetch(`${origin}${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json" },
+      body: bodyOf(text),
+    });
+    expect([path, refused.status, await refused.json()]).toMatchObject([
+      path,
+      413,
+      { error: { code: "body_too_large" } },
+    ]);
+  }
+});
+
 test("a table that was made again is readable, and a new token replaces the old one", async () => {
   const owner = await fleet.owner(base);
   await owner`revoke select (name) on orders from ${owner(await roleOf())}`;
