@@ -36,6 +36,7 @@ async function scene(names: string[]) {
   const fields = [
     { name: "Name", type: "singleLineText" },
     { name: "Status", type: "singleSelect", options: { choices: [{ name: "Open" }, { name: "Done" }] } },
+    { name: "Tags", type: "multipleSelects", options: { choices: [{ name: "New" }, { name: "Old" }] } },
     { name: "Contact", type: "email" },
     { name: "Loud", type: "formula", options: { formula: "UPPER({Name})" } },
   ];
@@ -176,28 +177,36 @@ test("a rejected proposal changes nothing, and the agent reads why; an agent can
 });
 
 test("problems are named, and nothing is proposed; an agent has at most ten open proposals", async () => {
-  const at = await scene(["one"]);
-  const [record] = at.ids;
+  const at = await scene(["one", "two"]);
+  const [record, other] = at.ids;
   const wrong = await at.propose([
     { operation: "update", table: "tasks", record, fields: { stat: "Done" } },
     { operation: "update", table: "tasks", record, fields: { status: "Closed" } },
-    { operation: "update", table: "tasks", record, fields: { loud: "X" } },
-    { operation: "update", table: "tasks", record, fields: { contact: "b@example.org" } },
+    { operation: "update", table: "tasks", record: other, fields: { tags: ["Old", "Odd"] } },
+    { operation: "delete", table: "tasks", record: other },
+    { operation: "create", table: "tasks", fields: { loud: "X" } },
+    { operation: "create", table: "tasks", fields: { contact: "b@example.org" } },
     { operation: "update", table: "nothing", record, fields: { status: "Done" } },
     { operation: "update", table: "tasks", fields: { status: "Done" } },
   ]);
   expect(wrong.data.id).toBeNull();
   expect(wrong.data.problems.map(({ problem }: { problem: string }) => problem)).toEqual([
     "there is no column stat that you may read. Did you mean status?",
+    `operations[0] is of the record ${record}, too: make one operation of them`,
     'status has no choice "Closed". It has: Open, Done',
+    'tags has no choice "Odd". It has: New, Old',
+    `operations[2] is of the record ${other}, too: make one operation of them`,
     "loud is computed: Airtable sets it",
     expect.stringContaining("there is no column contact that you may read"),
     expect.stringContaining("there is no table nothing"),
     expect.stringContaining("`record` must be the id of a record"),
   ]);
+  const right = { tags: ["New", "Old"], status: "Done" };
+  const made = await at.propose([{ operation: "update", table: "tasks", record: other, fields: right }]);
+  expect(made.data).toMatchObject({ id: expect.stringMatching(/^chs_/), problems: [] });
   const gone = await at.propose([done("recAAAAAAAAAAAAAA")]);
   expect(gone.data.problems[0].problem).toBe("there is no record recAAAAAAAAAAAAAA in tasks");
-  for (let count = 0; count < 10; count++) expect((await at.propose([done(record!)])).data.id).not.toBeNull();
+  for (let count = 1; count < 10; count++) expect((await at.propose([done(record!)])).data.id).not.toBeNull();
   const calls = () => stack.sandbox.control.log(at.sourceBaseId).length;
   const before = calls();
   expect((await at.propose([done(record!)])).text).toMatch(/^conflict: 10 proposals of this agent wait/);

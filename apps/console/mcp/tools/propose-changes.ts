@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { highestLimits } from "../../../../core/control/agents";
-import type { Base } from "../../../../core/control/bases";
+import { type Base, MOST_CHOICES, sourceTables } from "../../../../core/control/bases";
 import {
   type CellValues,
   type ChangeOperation,
@@ -79,7 +79,7 @@ export const proposeChangesTool = tool({
     const base = await baseOf(call, named);
     const facts = freshness(base);
     const { tables } = await readableOf(call, base);
-    const { resolved, problems } = resolve(operations, tables);
+    const { resolved, problems } = resolve(operations, tables, await choicesOf(call, base, tables));
     const { agent, ctx } = call;
     const proposer = { id: agent.id, mostProposals: agent.limits.proposals };
     if (problems.length === 0) await requireRoom(ctx.db, base, proposer, resolved);
@@ -132,9 +132,29 @@ interface Resolved extends ChangeOperation {
   of: TableSpec;
 }
 
+/** The choices of selects, by the field's id; of a field with more than are stored, none. */
+type Choices = ReadonlyMap<string, string[]>;
+
+async function choicesOf({ ctx }: ToolCall, base: Base, tables: TableSpec[]): Promise<Choices> {
+  const ids = tables.map(({ tableId }) => tableId);
+  const shown = [...(await sourceTables(ctx.db, base.id, ids)).values()];
+  const fields = shown.flatMap((table) => Object.entries(table.fields));
+  return new Map(
+    fields.flatMap(([id, { colors = {} }]) => {
+      const names = Object.keys(colors);
+      return names.length === 0 || names.length >= MOST_CHOICES ? [] : [[id, names]];
+    }),
+  );
+}
+
 /** Finds tables and columns by their names, which an agent may read, and what cannot be written. */
-function resolve(operations: Asked[], tables: TableSpec[]): { resolved: Resolved[]; problems: Problem[] } {
+function resolve(
+  operations: Asked[],
+  tables: TableSpec[],
+  choices: Choices,
+): { resolved: Resolved[]; problems: Problem[] } {
   const resolved: Resolved[] = [];
+  const records = new Map<string, number>();
   const problems: Problem[] = [];
   for (const [at, { operation: kind, table, record, fields }] of operations.entries()) {
     const add = (problem: string) => problems.push({ operation: at, problem });
@@ -149,12 +169,18 @@ function resolve(operations: Asked[], tables: TableSpec[]): { resolved: Resolved
     if (kind === "delete" && fields) add("a delete has no `fields`");
     if (kind !== "delete" && Object.keys(fields ?? {}).length === 0)
       add(`a${kind === "update" ? "n" : ""} ${kind} needs \`fields\``);
+    const earlier = record === undefined ? undefined : records.get(record);
+    if (earlier !== undefined)
+      add(`operations[${earlier}] is of the record ${record}, too: make one operation of them`);
+    else if (record !== undefined) records.set(record, at);
     const cells: CellValues = {};
     for (const [key, value] of Object.entries(fields ?? {})) {
       const column = of.columns.find(({ name, sourceName, fieldId }) =>
         [name, sourceName, fieldId].includes(key),
       );
-      const problem = column ? problemOf(column, value) : `there is no column ${key}${nearest(key, of)}`;
+      const problem = column
+        ? problemOf(column, value, choices)
+        : `there is no column ${key}${nearest(key, of)}`;
       if (problem) add(problem);
       else cells[column!.fieldId] = value;
     }
@@ -168,14 +194,16 @@ function resolve(operations: Asked[], tables: TableSpec[]): { resolved: Resolved
   return { resolved, problems };
 }
 
-function problemOf(column: ColumnSpec, value: unknown): string | undefined {
-  const { name, sourceType, type, choices, filesOf } = column;
+function problemOf(column: ColumnSpec, value: unknown, known: Choices): string | undefined {
+  const { name, sourceType, type, fieldId, filesOf } = column;
   if (filesOf !== undefined || COMPUTED_TYPES.has(sourceType)) return `${name} is computed: Airtable sets it`;
   if (type === "hashed") return `${name} is hashed: its values cannot be read or written here`;
-  if (type !== "single_select" || !choices || value === null) return undefined;
-  return choices.includes(String(value))
+  const choices = column.choices ?? known.get(fieldId);
+  if (!/^(single|multiple)_select$/.test(type) || !choices || value === null) return undefined;
+  const missing = [value].flat().find((one) => !choices.includes(String(one)));
+  return missing === undefined
     ? undefined
-    : `${name} has no choice ${JSON.stringify(value)}. It has: ${choices.slice(0, 20).join(", ")}`;
+    : `${name} has no choice ${JSON.stringify(missing)}. It has: ${choices.slice(0, 20).join(", ")}`;
 }
 
 function nearest(asked: string, { columns }: TableSpec): string {
