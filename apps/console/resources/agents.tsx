@@ -109,6 +109,7 @@ const askedBases = t.Array(
         tables: t.Optional(
           nullable(
             t.Array(t.String({ maxLength: 500 }), {
+              minItems: 1,
               maxItems: 1000,
               description: "SQL names, names in Airtable, or ids; absent or null: all",
             }),

@@ -334,6 +334,23 @@ test.each([
   }
 });
 
+test("an agent reads all tables, or at least one: none at all would be all after a save of its page", async () => {
+  const management = await createToken(fleet.ctx.db, base.accountId, "tables");
+  const save = async (method: string, path: string, body: object) => {
+    const headers = { authorization: `Bearer ${management}`, "content-type": "application/json" };
+    const answer = await fetch(`${origin}/api/v1/agents${path}`, {
+      method,
+      headers,
+      body: JSON.stringify(body),
+    });
+    return [answer.status, await answer.json()];
+  };
+  const bases = [{ base_id: base.id, tables: [] }];
+  const refused = [422, { error: { code: "invalid_request", message: expect.stringContaining("tables") } }];
+  expect(await save("POST", "", { name: "None", bases })).toMatchObject(refused);
+  expect(await save("PATCH", `/${agentId}`, { bases })).toMatchObject(refused);
+});
+
 test("a table that was made again is readable, and a new token replaces the old one", async () => {
   const owner = await fleet.owner(base);
   await owner`revoke select (name) on orders from ${owner(await roleOf())}`;
