@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Agent, getAgent, listConnections, revokeAgent } from "../../../core/control/agents";
+import { type Agent, getAgent, listAgents, listConnections, revokeAgent } from "../../../core/control/agents";
 import { createBase } from "../../../core/control/bases";
 import { newId } from "../../../core/ids";
 import { type TestConsole, testConsole } from "../../support/console-support";
@@ -322,6 +322,22 @@ describe("what a member grants", () => {
     expect(unticked.tokens.scope).toBe("agent:read offline_access");
     const wider = await refresh(unticked.tokens.refresh_token, { scope: "agent:read agent:propose" });
     expect(wider).toMatchObject({ status: 400, body: { error: "invalid_scope" } });
+  });
+
+  test("a new agent stays only if its client is connected", async () => {
+    const client = site.publish("/once.json");
+    const form = { agent: "new", name: "Fresh", base: agent.bases[0]!.baseId };
+    const fresh = async () =>
+      (await listAgents(db(), owner.accountId)).filter(({ name }) => name === form.name).length;
+    const { query = "" } = await open(owner, { client });
+    const send = () => owner.post("/oauth2/authorize", { query, decision: "allow", propose: "on", ...form });
+    await db()`update oauth_clients set scopes = '["agent:read"]' where client_id = ${client}`;
+    const refused = await send();
+    expect([refused.status, refused.location]).toEqual([303, expect.stringContaining("error=invalid_scope")]);
+    expect(await fresh()).toBe(0);
+    await db()`update oauth_clients set scopes = null where client_id = ${client}`;
+    expect((await send()).location).toContain("code=");
+    expect(await fresh()).toBe(1);
   });
 
   test("an agent of another account cannot be chosen, nor its bases read", async () => {

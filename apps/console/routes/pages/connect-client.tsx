@@ -128,12 +128,11 @@ export function connectClientPages(ctx: ConsoleContext) {
         const scopes = grantedScopes(agent, scopesOf(form));
         try {
           url = await auth.oauth.decide(request, { query: form.query, agentId: agent.id, scopes });
-        } catch (error) {
-          if (isNew) await revokeAgent({ ...ctx, actor: actorOf(currentUser) }, agent);
-          throw error;
+        } finally {
+          // It is for this client alone.
+          if (isNew && !hasCode(url)) await revokeAgent({ ...ctx, actor: actorOf(currentUser) }, agent);
         }
-        // Otherwise the client is told what was wrong with its request.
-        if (!new URL(url).searchParams.has("code")) return;
+        if (!hasCode(url)) return;
         const clientId = new URLSearchParams(form.query).get("client_id") ?? "";
         await recordConnected(db, actorOf(currentUser), agent, { clientId, scopes });
       });
@@ -146,6 +145,11 @@ export function connectClientPages(ctx: ConsoleContext) {
       if (begun.kind !== "ask") throw new BasetideError(failed.code, failed.message);
       return ask(request, currentUser, begun, { message: failed.message, form });
     });
+}
+
+/** Otherwise the client is told what was wrong with its request. */
+function hasCode(url: string): boolean {
+  return URL.parse(url)?.searchParams.has("code") ?? false;
 }
 
 type Refused = Extract<Begun, { kind: "refused" }>;
