@@ -1,5 +1,4 @@
 /** Writes a record through the proxy, as a customer's program would. Only in a sandbox, whose data is for trying. */
-
 import type { Config } from "../../core/config";
 import type { Context } from "../../core/context";
 import { type Base, openApiKey } from "../../core/control/bases";

@@ -1,5 +1,4 @@
 /** Bodies for webhooks, our JSON or text that Slack and compatible services accept, and their signature. */
-
 import { createHmac } from "node:crypto";
 import { cutText } from "../cut-text";
 import { alertText, lateNotice, textOf } from "./format";

@@ -1,5 +1,4 @@
 /** Filters of the data browser: the operators of each kind of column, the values that they take, and their SQL. */
-
 import { MOST_CHOICES } from "../control/bases";
 import { cutText } from "../cut-text";
 import { quoteIdent } from "../replica";

@@ -2,7 +2,6 @@
  * Explains, for people, what others' objects refuse: constraints and triggers that the owner of a database has put on our
  * tables, event triggers, and objects with a name that a table of ours needs.
  */
-
 import type postgres from "postgres";
 import { cutText } from "../cut-text";
 import { BasetideError } from "../errors";

@@ -6,7 +6,6 @@
  * column a name of its table as well: a column of another table may have the same name. The text of a trigger's function
  * need not name the table, whose row it gets.
  */
-
 import type { Context } from "../context";
 import { type Base, replicaTarget } from "../control/bases";
 import { clusterAdminUrl, getDatabase } from "../control/placement";

@@ -1,5 +1,4 @@
 /** One cell of a grid or of a record, by its field's type. Pictures come through the console: its policy allows no other host. */
-
 import type { ComponentChildren } from "preact";
 import { cutText } from "../../core/cut-text";
 import {

@@ -1,5 +1,4 @@
 /** One record: all its fields, the values that did not fit, and its recorded changes. A side panel, or a page. */
-
 import type { Base } from "../../core/control/bases";
 import { cutText } from "../../core/cut-text";
 import type { BrowsedRecord, RecordChange } from "../../core/data-browser";

@@ -1,5 +1,4 @@
 /** Old names that still work, until when, and what still uses them. */
-
 import type { Base } from "../../core/control/bases";
 import { cutText } from "../../core/cut-text";
 import type { Alias, LostAlias } from "../../core/replica";

@@ -1,5 +1,4 @@
 /** The fourth step: the destination of the copy. */
-
 import type { ComponentChildren } from "preact";
 import type { Draft } from "../../core/control/onboarding";
 import {

@@ -5,7 +5,6 @@
  * I7. A transaction is recorded as taken after its change set is stored. If this process dies in between, it is read again,
  * and its set is there already. Several readers do no harm: each stores the sets in the same order.
  */
-
 import type { Context } from "../../../core/context";
 import { decryptApiKey } from "../../../core/control/bases";
 import {

@@ -1,5 +1,4 @@
 /** Opens the endpoint of SQL writes, and answers its requests. */
-
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { Context } from "../../../core/context";

@@ -12,6 +12,7 @@ import type { TableSpec } from "../../replica";
 import { type AgentScope, type Bearer, can, createAgentToken, denial, setAgentScopes } from "../accounts";
 import { recordChange } from "../audit";
 import { getBase, getBases, replicaShape } from "../bases";
+import { MOST_PROPOSED } from "../change-sets";
 import { getDatabase, MAX_LABEL_LENGTH, revokeAgentUsers, revokeUnusedAgentUsers } from "../placement";
 import { grantAgent } from "./reads";
 import type { AgentRule } from "./rules";
@@ -59,9 +60,14 @@ export interface AgentLimits {
   operations: number;
 }
 
-export const usualLimits: AgentLimits = { calls: 60, queries: 2, proposals: 10, operations: 500 };
+export const usualLimits: AgentLimits = { calls: 60, queries: 2, proposals: 10, operations: MOST_PROPOSED };
 /** A page of a review has all operations of a proposal. */
-export const highestLimits: AgentLimits = { calls: 600, queries: 10, proposals: 100, operations: 500 };
+export const highestLimits: AgentLimits = {
+  calls: 600,
+  queries: 10,
+  proposals: 100,
+  operations: MOST_PROPOSED,
+};
 
 /** A base that an agent is to read. Tables and fields by their SQL name (`table.column`), the source's name or id. */
 export interface AskedBase {

@@ -3,7 +3,6 @@
  *
  * The worker that holds the base saves it whenever it changes, and the next lease continues from it.
  */
-
 import type { Db } from "../../context";
 import { cutText } from "../../cut-text";
 import { cleanText, jsonParameter } from "../../postgres";

@@ -2,7 +2,6 @@
  * What keeps a base's replica from equaling the source, as the worker that holds the base finds it. A sync's own failure
  * is the base's error, and not among them.
  */
-
 import type { Db } from "../../context";
 import { cutText } from "../../cut-text";
 import { cleanText, jsonParameter } from "../../postgres";

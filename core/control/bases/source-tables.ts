@@ -3,7 +3,6 @@
  * the names that the console's search finds. The worker saves it with each schema that differs from the previous one, and the console's pages read it: the replica
  * itself has only names and SQL types.
  */
-
 import type { Db } from "../../context";
 import { cutText } from "../../cut-text";
 import { jsonParameter } from "../../postgres";

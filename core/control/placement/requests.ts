@@ -2,7 +2,6 @@
  * Requests of customers to the operator: another region, a writable database, several bases in one database. The
  * approval of one of the first two also carries it out; the others are done by a person, who says so in the answer.
  */
-
 import type { Actor, Context, Db } from "../../context";
 import { cutText } from "../../cut-text";
 import { BasetideError } from "../../errors";

@@ -1,5 +1,4 @@
 /** Describes tables as `create table` statements with what each column means, at most 4 kB for each. */
-
 import { z } from "zod";
 import { cutText } from "../../../../core/cut-text";
 import { readableName } from "../../../../core/exports";

@@ -1,5 +1,4 @@
 /** Lists the tables of a base in at most 8 kB, whatever its schema is. */
-
 import { z } from "zod";
 import type { Base } from "../../../../core/control/bases";
 import { cutText } from "../../../../core/cut-text";

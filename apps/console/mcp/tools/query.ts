@@ -3,7 +3,6 @@
  *
  * The server decides what may be read; rows are cut as a whole, and the answer says so.
  */
-
 import { z } from "zod";
 import type { Base } from "../../../../core/control/bases";
 import { csvHeader, csvLine } from "../../../../core/csv";

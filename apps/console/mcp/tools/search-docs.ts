@@ -1,5 +1,4 @@
 /** Searches Basetide's own documentation. */
-
 import { z } from "zod";
 import { cutText } from "../../../../core/cut-text";
 import { allSections, searchDocs } from "../../docs/search";

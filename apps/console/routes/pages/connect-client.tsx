@@ -3,7 +3,6 @@
  *
  * The page's form may lead to the client's own address, and to no other.
  */
-
 import { Elysia } from "elysia";
 import { type AgentScope, actorOf, agentScopes, type CurrentUser } from "../../../../core/control/accounts";
 import {

@@ -1,5 +1,4 @@
 /** The documentation at `/docs`. Public, the same for everyone, and readable while the control plane is away. */
-
 import { extname } from "node:path";
 import { Elysia } from "elysia";
 import type { VNode } from "preact";

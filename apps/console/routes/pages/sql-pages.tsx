@@ -2,7 +2,6 @@
  * The SQL editor of a base. A query runs with the console's read-only role, and ends with its request: the editor
  * cancels it by aborting the request, and a page that is closed does the same.
  */
-
 import { Elysia } from "elysia";
 import type { CurrentUser } from "../../../../core/control/accounts";
 import { type Base, readerTarget } from "../../../../core/control/bases";
