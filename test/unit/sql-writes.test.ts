@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cellsOf, converters } from "../../apps/proxy/sql-writes/cells";
-import { withKeptFiles } from "../../apps/proxy/sql-writes/kept-files";
 import { MessageReader, ProtocolError, queryText } from "../../apps/proxy/sql-writes/messages";
 import { beginScram } from "../../apps/proxy/sql-writes/scram";
 import { Strangers } from "../../apps/proxy/sql-writes/strangers";
+import { staleFiles, withFiles } from "../../core/control/change-sets";
 import { MAX_WRITE_BYTES } from "../../core/replica";
 import { WRITABLE_TYPES } from "../../core/replica/writable-types";
 import { sqlRefusalOf } from "../../core/source/airtable/sqlstates";
@@ -137,37 +137,43 @@ test("each type that can be written has a conversion, and no other", () => {
     f: [{ url: "https://x/y" }],
   });
   expect(() => cellsOf({ b: "soon" }, types)).toThrow("not a duration");
-  const had = { f: ["https://x/y", "https://x/z"] };
-  expect(
-    cellsOf({ f: ["https://x/z", "https://x/n"] }, types, { had, filenames: { "https://x/n": "n.txt" } }),
-  ).toEqual({
-    f: [
-      { kept: 1, of: 2 },
-      { url: "https://x/n", filename: "n.txt" },
-    ],
-  });
 });
 
-test("cells keep files by the source's ids, and several additions to one cell are made once", async () => {
-  const kept = (at: number) => ({ kept: at, of: 2 });
+test("a value that begins with all files that SQL shows adds to them; another one chooses from them", () => {
+  const files = (had: string[] | null | undefined, ...urls: string[]) =>
+    cellsOf(
+      { f: urls },
+      { f: "attachment" },
+      { had: had === undefined ? undefined : { f: had }, filenames: { n: "n.txt" } },
+    ).f;
+  const [named, plain, all] = [{ url: "n", filename: "n.txt" }, { url: "p" }, { kept: "all" }];
+  expect(files(["y", "z"], "y", "z", "n")).toEqual([all, named]);
+  expect(files(null, "n", "p")).toEqual([all, named, plain]);
+  expect(files(["y", "z"], "z", "n")).toEqual([{ kept: 1, of: 2 }, named]);
+  expect(files(["y"], "p", "y")).toEqual([plain, { kept: 0, of: 1 }]);
+  expect(files(["y"], "p")).toEqual([plain]);
+  expect(files(undefined, "n")).toEqual([named]);
+});
+
+test("cells keep the files that the record has when they are sent, by the source's ids", () => {
   const [one, two] = [{ id: "att1" }, { id: "att2" }];
-  const calls = { records: async () => [{ id: "rec1", createdTime: "", fields: { f: [one, two] } }] };
-  const update = (...f: unknown[]) => ({
-    operation: "update" as const,
-    table: "t",
-    record: "rec1",
-    fields: { f },
-  });
-  const sent = async (...operations: ReturnType<typeof update>[]) => {
-    const complete = await withKeptFiles(calls, operations);
-    return Array.isArray(complete) ? complete.map(({ fields }) => fields) : complete;
+  const has = {
+    f: [
+      { ...one, url: "1" },
+      { ...two, url: "2" },
+    ],
   };
-  expect(await sent(update(kept(1), { url: "x" }))).toEqual([{ f: [two, { url: "x" }] }]);
-  expect(await sent(update(kept(0), kept(1), { url: "x" }), update(kept(0), kept(1), { url: "y" }))).toEqual([
-    { f: [one, two, { url: "x" }, { url: "y" }] },
-    {},
+  const added = { f: [{ kept: "all" }, { url: "x" }], name: "n" };
+  expect(withFiles(added, has)).toEqual({ f: [one, two, { url: "x" }], name: "n" });
+  expect(withFiles(added, {})).toEqual({ f: [{ url: "x" }], name: "n" });
+  expect(staleFiles(added, {})).toEqual([]);
+  const chosen = (of: number) => ({ f: [{ kept: 1, of }, { url: "x" }] });
+  expect(withFiles(chosen(2), has)).toEqual({ f: [two, { url: "x" }] });
+  expect([staleFiles(chosen(2), has), staleFiles(chosen(1), has), staleFiles(chosen(1), {})]).toEqual([
+    [],
+    ["f"],
+    ["f"],
   ]);
-  expect(await sent(update({ kept: 0, of: 1 }))).toMatchObject({ kind: "stale", record: "rec1", field: "f" });
 });
 
 test("every type of error with which the simulated source refuses a write has an SQLSTATE", () => {

@@ -26,7 +26,9 @@ import {
   recordOutcomes,
   recordSent,
   type SetRest,
+  staleFiles,
   unfinishedItems,
+  withFiles,
 } from "../../../core/control/change-sets";
 import { BasetideError } from "../../../core/errors";
 import { MINUTE_MS, SECOND_MS } from "../../../core/time-units";
@@ -184,12 +186,15 @@ async function answeredBadly(run: Run, answer: Failure, items: HeldItem[]): Prom
   run.rest = { ms: answer.afterMs, why: error };
 }
 
-function refusalOf({ id, operation, recordId, expected }: HeldItem, before: Before): Outcome[] {
+function refusalOf(
+  { id, operation, recordId, cells: written, expected }: HeldItem,
+  before: Before,
+): Outcome[] {
   if (operation === "create") return [];
   const cells = before.get(recordId!);
   if (!cells)
     return [{ id, state: "refused", errorType: "ROW_DOES_NOT_EXIST", error: "The record does not exist" }];
-  const changed = differingCells(expected ?? {}, cells);
+  const changed = [...differingCells(expected ?? {}, cells), ...staleFiles(written, cells)];
   if (changed.length === 0) return [];
   const error = `The record has other values than expected in ${changed.join(", ")}`;
   return [{ id, state: "refused", errorType: "STALE", error }];
@@ -202,7 +207,10 @@ async function sendBatch(run: Run, batch: HeldItem[], before: Before): Promise<b
   const linked = [...new Set(batch.flatMap(({ cells }) => linksIn(cells)))];
   const made =
     linked.length > 0 ? await madeRecords(ctx.db, set.id, linked) : new Map<number, string | null>();
-  const items = batch.map((item) => ({ ...item, cells: withLinks(item.cells, made) }));
+  const items = batch.map((item) => {
+    const cells = withLinks(item.cells, made);
+    return { ...item, cells: cells && withFiles(cells, before.get(item.recordId ?? "")) };
+  });
   const lost = items.filter(({ cells }) => cells === null);
   if (lost.length > 0) {
     const error = "The record that it links to was not created";
@@ -296,18 +304,19 @@ async function settleChanges(run: Run, items: HeldItem[]): Promise<boolean> {
   if (!Array.isArray(read)) return answeredBadly(run, read, items).then(() => false);
   const found = new Map(read.map((record) => [record.id, record.fields]));
   await run.settled(
-    items.map(({ id, operation, recordId, cells, before }): Outcome => {
+    items.map(({ id, operation, recordId, cells: written, before }): Outcome => {
       const has = found.get(recordId!);
       if (operation === "delete") return { id, state: has ? "waiting" : "applied" };
       if (!has) return { id, state: "waiting" };
-      const after = otherForms(cells!, has);
+      const cells = withFiles(written!, before);
+      const after = otherForms(cells, has);
       const isAsBefore = before && differingCells(before, has).length === 0;
       // Any file may be what became of a URL.
-      const showsWrite = !addsFilesByUrl(cells!) || (before && !isAsBefore);
+      const showsWrite = !addsFilesByUrl(cells) || (before && !isAsBefore);
       if (!after && showsWrite) return { id, state: "applied" };
       // Of an awaited set, SQL says what was there, in forms of its own: it has the URLs of files, too.
       const showsNone = isAsBefore && (after || !run.set.isAwaited);
-      if (showsNone || !couldBecome(cells!, has)) return { id, state: "waiting" };
+      if (showsNone || !couldBecome(cells, has)) return { id, state: "waiting" };
       if (after && !run.set.isAwaited) return { id, state: "applied", after };
       const error = "Airtable has other values, which may come from this write";
       return { id, state: "unknown", errorType: "AMBIGUOUS", error };

@@ -12,11 +12,13 @@ import {
   type AwaitedOperation,
   areById,
   type CellValues,
+  choosingFiles,
   createSubmittedSet,
   differingCells,
   endApplied,
   endChangeSet,
   type HeldItem,
+  keepingFiles,
   newAwaitedSet,
   type Outcome,
   otherForms,
@@ -24,18 +26,18 @@ import {
   recordSent,
   releaseChangeSet,
   type SetHold,
-  sourceOfWrites,
+  staleFiles,
   type WritesSource,
+  withFiles,
 } from "../../../core/control/change-sets";
 import { CONTROL_PATIENCE_MS } from "../../../core/keys";
 import type { Answer, BaseCalls, Failure } from "../change-sets/base-calls";
-import { firstBatch } from "../change-sets/batches";
+import { firstBatch, untilRepeated } from "../change-sets/batches";
 import { holdSet } from "../change-sets/hold";
-import { keepsFiles, withKeptFiles } from "./kept-files";
 import { refusalState, type SqlError, UNSENT, unsentState } from "./sqlstates";
 
-/** Records whose values are compared with one call. */
-const COMPARED = 100;
+/** Records that are read with one call. */
+const READ_AT_ONCE = 100;
 /** Records that an error names. */
 const MOST_NAMED = 20;
 
@@ -91,12 +93,8 @@ const NOT_RECORDED: SqlError = {
 /** @throws BasetideError `control_unavailable`, `secret_unreadable`: calls may have been sent, or the set submitted */
 export async function carryOutWrites(carrying: Carrying, asked: SqlWrites): Promise<MadeWrites | SqlError> {
   const { ctx } = carrying;
-  const operations = await completed(carrying, asked).catch((error: unknown) =>
-    notRecorded(ctx, asked, error),
-  );
-  if ("sqlstate" in operations) return operations;
-  if (asked.submitted === undefined) return carryOutAwaited(carrying, { ...asked, operations });
-  const is = await createSubmittedSet(ctx, asked.submitted, { ...asked, operations });
+  if (asked.submitted === undefined) return carryOutAwaited(carrying, asked);
+  const is = await createSubmittedSet(ctx, asked.submitted, asked);
   if (is === "made") return { set: asked.submitted, records: [], is_pending: false };
   return is === "full" ? TOO_MANY : IS_OFF;
 }
@@ -104,28 +102,6 @@ export async function carryOutWrites(carrying: Carrying, asked: SqlWrites): Prom
 function notRecorded({ log }: Carrying["ctx"], { baseId }: SqlWrites, error: unknown): SqlError {
   log.warn({ error, baseId }, "a SQL write could not be recorded");
   return NOT_RECORDED;
-}
-
-/** Returns the operations with the ids of the files that they keep. */
-async function completed(
-  { ctx, callsOf, gone }: Carrying,
-  { baseId, operations }: SqlWrites,
-): Promise<AwaitedOperation[] | SqlError> {
-  if (!operations.some(keepsFiles)) return operations;
-  const source = await sourceOfWrites(ctx.db, baseId);
-  if (!source) return IS_OFF;
-  const apiKey = decryptApiKey(ctx, { id: baseId, encryptedApiKey: source.encryptedApiKey });
-  const complete = await withKeptFiles(callsOf(source.sourceBaseId, apiKey, gone), operations);
-  if (Array.isArray(complete)) return complete;
-  if (complete.kind === "stale") {
-    const { record, table, field } = complete;
-    const message = `The record ${record} has other attachments in Airtable than in SQL`;
-    return { ...STALE, message, table, field };
-  }
-  const { kind, status, type, message } = complete;
-  const detail = sourceError(status, type);
-  if (kind === "refused") return { ...refusalState(status, type, message), message, detail };
-  return { sqlstate: UNSENT, message, detail };
 }
 
 /**
@@ -137,14 +113,16 @@ async function carryOutAwaited(
   asked: SqlWrites,
 ): Promise<MadeWrites | SqlError> {
   const { baseId, operations, typecast } = asked;
-  const isChecked = operations.some(({ expected }) => expected !== undefined);
+  const isReadFirst = operations.some(
+    ({ expected, fields }) => expected !== undefined || keepingFiles(fields).length > 0,
+  );
   const first = firstBatch(operations.map(asItem));
-  // Before rows are compared, nothing is sent.
-  const { set, items, record } = newAwaitedSet(ctx, { ...asked, sending: isChecked ? 0 : first.length });
+  // Before rows are read, nothing is sent.
+  const { set, items, record } = newAwaitedSet(ctx, { ...asked, sending: isReadFirst ? 0 : first.length });
   using over = linkedAbort(gone);
   const callsTo = ({ sourceBaseId, encryptedApiKey }: WritesSource) =>
     callsOf(sourceBaseId, decryptApiKey(ctx, { id: baseId, encryptedApiKey }), over.signal);
-  const expected = isChecked ? undefined : lastSources.get(baseId);
+  const expected = isReadFirst ? undefined : lastSources.get(baseId);
   const expectedCalls = expected && callsTo(expected);
   const recording = record();
   const isAsExpected = withTimeout(
@@ -181,8 +159,7 @@ async function carryOutAwaited(
     isOpen: false,
   };
   try {
-    const stale = isChecked ? await compare(run) : undefined;
-    const error = stale ?? (await sendAll(run));
+    const error = (await compare(run)) ?? (await sendAll(run));
     // A set whose last call has no answer is the runner's.
     if (run.isOpen) await releaseChangeSet(ctx.db, set);
     else if (error) await endChangeSet(ctx.db, set);
@@ -243,43 +220,78 @@ function asItem(operation: AwaitedOperation, position: number): HeldItem {
   };
 }
 
-/** Reads the records whose rows must not have changed. */
+/** Reads what the records of these operations, which are of one table, have now. */
+async function readNow(run: Run, items: HeldItem[]): Promise<Map<string, CellValues> | SqlError> {
+  const [{ table } = { table: "" }] = items;
+  const read = await run.calls.records(
+    table,
+    items.map(({ recordId }) => recordId!),
+    items.some(({ cells, expected }) => areById(cells ?? expected ?? {})),
+  );
+  if (Array.isArray(read)) return new Map(read.map(({ id, fields }) => [id, fields]));
+  // It writes nothing.
+  return failed(run, items, read.kind === "unknown" ? { ...read, kind: "unsent" } : read);
+}
+
+/** Reads the records that must not have changed, before anything is sent. */
 async function compare(run: Run): Promise<SqlError | undefined> {
-  const checked = run.items.filter(({ expected }) => expected !== undefined);
+  const checked = run.items.filter(
+    ({ expected, cells }) => expected !== undefined || choosingFiles(cells).length > 0,
+  );
   for (const group of Object.values(Object.groupBy(checked, ({ table }) => table))) {
-    for (let from = 0; from < group!.length; from += COMPARED) {
-      const part = group!.slice(from, from + COMPARED);
-      const [{ table } = { table: "" }] = part;
-      const read = await run.calls.records(
-        table,
-        part.map(({ recordId }) => recordId!),
-        part.some(({ expected }) => areById(expected!)),
-      );
-      if (!Array.isArray(read)) return failed(run, part, read);
-      const found = new Map(read.map(({ id, fields }) => [id, fields]));
+    for (let from = 0; from < group!.length; from += READ_AT_ONCE) {
+      const part = group!.slice(from, from + READ_AT_ONCE);
+      const now = await readNow(run, part);
+      if (!(now instanceof Map)) return now;
       for (const item of part) {
-        const has = found.get(item.recordId!);
-        const changed = has && differingCells(item.expected!, has);
-        if (changed?.length === 0) continue;
-        const refused = has
-          ? {
-              ...STALE,
-              message: `The record ${item.recordId} has other values in Airtable than in SQL`,
-              field: changed![0],
-            }
-          : {
-              sqlstate: "P0002",
-              message: `The record ${item.recordId} does not exist`,
-              detail: "HTTP 200 ROW_DOES_NOT_EXIST",
-            };
-        await end(run, [item], {
-          state: "refused",
-          errorType: has ? "STALE" : "ROW_DOES_NOT_EXIST",
-          error: refused.message,
-        });
-        return { ...refused, table };
+        const has = now.get(item.recordId!);
+        const changed = has && [...differingCells(item.expected ?? {}, has), ...staleFiles(item.cells, has)];
+        if (!changed || changed.length > 0) return refuseChanged(run, item, changed);
+        if (choosingFiles(item.cells).length > 0) keepFiles(item, has);
       }
     }
+  }
+  return undefined;
+}
+
+/** @param changed keys of its fields; undefined: the record is gone */
+async function refuseChanged(run: Run, item: HeldItem, changed: string[] | undefined): Promise<SqlError> {
+  const { recordId, table } = item;
+  const error = changed
+    ? { ...STALE, message: `The record ${recordId} has other values in Airtable than in SQL` }
+    : {
+        sqlstate: "P0002",
+        message: `The record ${recordId} does not exist`,
+        detail: "HTTP 200 ROW_DOES_NOT_EXIST",
+      };
+  await end(run, [item], {
+    state: "refused",
+    errorType: changed ? "STALE" : "ROW_DOES_NOT_EXIST",
+    error: error.message,
+  });
+  return { ...error, detail: detailOf(run, error.detail), table, field: changed?.[0] };
+}
+
+/** Completes the cells that keep files, for a record that has these. */
+function keepFiles(item: HeldItem, has: CellValues): void {
+  const replaced = keepingFiles(item.cells).map((key) => [key, has[key] ?? null]);
+  item.before = { ...item.before, ...Object.fromEntries(replaced) };
+  item.cells = withFiles(item.cells!, has);
+}
+
+/** Completes the operations of the batch that add files, and of those after it that one call can read with them. */
+async function addFiles(run: Run, batch: HeldItem[]): Promise<SqlError | undefined> {
+  const adding = (items: HeldItem[]) => items.filter(({ cells }) => keepingFiles(cells).length > 0);
+  if (adding(batch).length === 0) return undefined;
+  const from = run.items.indexOf(batch[0]!);
+  const next = untilRepeated(run.items.slice(from, from + READ_AT_ONCE));
+  const items = adding(next).filter(({ table }) => table === batch[0]!.table);
+  const now = await readNow(run, items);
+  if (!(now instanceof Map)) return now;
+  for (const item of items) {
+    const has = now.get(item.recordId!);
+    if (has) keepFiles(item, has);
+    else if (batch.includes(item)) return refuseChanged(run, item, undefined);
   }
   return undefined;
 }
@@ -287,7 +299,9 @@ async function compare(run: Run): Promise<SqlError | undefined> {
 async function sendAll(run: Run): Promise<SqlError | undefined> {
   const { ctx, set, items } = run;
   for (let from = 0; from < items.length; ) {
-    const batch = firstBatch(items.slice(from, from + COMPARED));
+    const batch = firstBatch(items.slice(from, from + READ_AT_ONCE));
+    const notRead = await addFiles(run, batch);
+    if (notRead) return notRead;
     const [{ operation, table, state } = { operation: "create" as const, table: "", state: "" }] = batch;
     const begun = from === 0 ? run.early : undefined;
     const isRecorded =
@@ -295,7 +309,7 @@ async function sendAll(run: Run): Promise<SqlError | undefined> {
       (await recordSent(
         ctx,
         set,
-        batch.map(({ id }) => ({ id, before: undefined })),
+        batch.map(({ id, before }) => ({ id, before })),
       ));
     if (!begun && (!isRecorded || run.stop.aborted)) return failed(run, batch, NOT_HELD);
     const answer = await (begun ?? run.calls.write(operation, table, batch, run.typecast));

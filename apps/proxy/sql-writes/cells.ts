@@ -1,5 +1,5 @@
 /** Converts values of columns, as SQL has them, to cells in the form of the source's API. */
-import type { CellValues } from "../../../core/control/change-sets";
+import type { CellValues, KeptFile } from "../../../core/control/change-sets";
 import type { FieldType } from "../../../core/source";
 
 /** A value that its field cannot have. */
@@ -19,12 +19,6 @@ interface Circumstances {
   filenames?: Readonly<Record<string, string | null>> | undefined;
 }
 type Convert = (value: unknown, known: Circumstances) => unknown;
-
-/** An attachment that the cell keeps, by its place among those that SQL shows. `withKeptFiles` replaces it. */
-export interface KeptFile {
-  kept: number;
-  of: number;
-}
 
 /** Thrown by the converters; `cellsOf` adds the field. */
 class Unfit extends Error {
@@ -52,14 +46,20 @@ const person: Convert = (one) => {
 
 const people: Convert = (value) => items(value).map((one) => person(one, {}));
 
+/** A value that begins with all files that SQL shows adds to those that the source has: SQL may not show all of them. */
 const attachments: Convert = (value, { had, filenames = {} }) => {
+  const urls = items(value);
   const shown = Array.isArray(had) ? had : [];
-  return items(value).map((url) => {
+  const fileOf = (url: unknown) => {
     const kept = shown.indexOf(url);
     if (kept >= 0) return { kept, of: shown.length } satisfies KeptFile;
     const filename = filenames[String(url)];
     return typeof filename === "string" ? { url, filename } : { url };
-  });
+  };
+  const isAddition =
+    had !== undefined && urls.length > shown.length && shown.every((url, at) => url === urls[at]);
+  if (!isAddition) return urls.map(fileOf);
+  return [{ kept: "all" } satisfies KeptFile, ...urls.slice(shown.length).map(fileOf)];
 };
 
 const duration: Convert = (value) => {

@@ -6,26 +6,16 @@
  * and its set is there already. Several readers do no harm: each stores the sets in the same order.
  */
 import type { Context } from "../../../core/context";
-import { decryptApiKey } from "../../../core/control/bases";
-import {
-  type AwaitedOperation,
-  createSubmittedSet,
-  endedSets,
-  sourceOfWrites,
-} from "../../../core/control/change-sets";
+import { type AwaitedOperation, createSubmittedSet, endedSets } from "../../../core/control/change-sets";
 import { cutText } from "../../../core/cut-text";
 import { isBasetideError } from "../../../core/errors";
 import type { Outbox, QueuedTransaction } from "../../../core/replica";
 import { DAY_MS } from "../../../core/time-units";
-import type { BaseCalls } from "../change-sets/base-calls";
-import { keepsFiles, withKeptFiles } from "./kept-files";
 import { convertOrRefuse, MOST_SESSION_TEXT, writtenOperation, writtenOperations } from "./operations";
 
 interface Reading {
-  ctx: Pick<Context, "config" | "db" | "secrets" | "log">;
-  callsOf(sourceBaseId: string, apiKey: string, stop: AbortSignal): BaseCalls;
+  ctx: Pick<Context, "db" | "secrets">;
   baseId: string;
-  stop: AbortSignal;
 }
 
 const LOST = { state: "unknown", record: null, error: "Basetide no longer has the change set" };
@@ -39,7 +29,7 @@ export type Found = "progress" | "waiting" | "nothing";
 /**
  * Reads a part of the outbox: more may wait after progress.
  *
- * @throws BasetideError `control_unavailable`, `replica_unavailable`, `replica_busy`, `secret_unreadable`
+ * @throws BasetideError `control_unavailable`, `replica_unavailable`, `replica_busy`
  */
 export async function readOutbox(reading: Reading, outbox: Outbox): Promise<Found> {
   let isProgress = false;
@@ -68,15 +58,13 @@ async function take(reading: Reading, queued: QueuedTransaction): Promise<Taken>
   if (queued.ageMs > DAY_MS) return { not_applied: "Not sent for a day" };
   const operations = operationsOf(queued);
   if (!operations) return { not_applied: "The outbox has no such operations" };
-  const complete = await withFiles(reading, operations);
-  if (!complete) return "later";
   const is = await createSubmittedSet(reading.ctx, queued.set, {
     baseId: reading.baseId,
     sqlRole: queued.role,
     applicationName: cutText(queued.applicationName, MOST_SESSION_TEXT),
     note: cutText(queued.note, MOST_SESSION_TEXT),
     typecast: queued.typecast,
-    operations: complete,
+    operations,
   }).catch((error: unknown) => {
     if (isBasetideError(error, "invalid_request")) return { not_applied: error.message };
     throw error;
@@ -94,30 +82,4 @@ function operationsOf({ types, operations }: QueuedTransaction): AwaitedOperatio
   } catch {
     return undefined;
   }
-}
-
-/** Returns the operations with the ids of the files that they keep; undefined if the source cannot be asked now. */
-async function withFiles(
-  { ctx, callsOf, baseId, stop }: Reading,
-  operations: AwaitedOperation[],
-): Promise<AwaitedOperation[] | undefined> {
-  const source = operations.some(keepsFiles) ? await sourceOfWrites(ctx.db, baseId) : undefined;
-  // Without a source, nothing of it is sent.
-  if (!source) return operations;
-  const apiKey = decryptApiKey(ctx, { id: baseId, encryptedApiKey: source.encryptedApiKey });
-  const complete = await withKeptFiles(callsOf(source.sourceBaseId, apiKey, stop), operations);
-  if (Array.isArray(complete)) return complete;
-  if (complete.kind === "unsent" || complete.kind === "unknown") return undefined;
-  const refused =
-    complete.kind === "stale"
-      ? {
-          errorType: "STALE",
-          error: `The record ${complete.record} has other attachments in Airtable than in SQL`,
-        }
-      : { errorType: complete.type, error: complete.message };
-  return operations.map((one) => {
-    if (!keepsFiles(one)) return one;
-    const { operation, table, record } = one;
-    return { operation, table, record, refused };
-  });
 }

@@ -10,7 +10,6 @@ import { databaseAdminUrl, getDatabase } from "../../../core/control/placement";
 import type { Running } from "../../../core/process";
 import { type Outbox, openOutbox } from "../../../core/replica";
 import { MINUTE_MS } from "../../../core/time-units";
-import { BaseCalls } from "../change-sets/base-calls";
 import { type Found, readOutbox } from "./outbox-reader";
 
 /** How often the bases to read are looked up, ms; changes of settings are announced. */
@@ -21,13 +20,9 @@ const SHORTEST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 8000;
 
 type OutboxContext = Pick<Context, "config" | "db" | "log" | "secrets">;
-type Fetch = (request: Request) => Response | Promise<Response>;
 
-/**
- * @param fetch this proxy, which calls go through
- * @param proxyId under which this proxy reports itself
- */
-export function startOutboxes(ctx: OutboxContext, fetch: Fetch, proxyId: string): Running {
+/** @param proxyId under which this proxy reports itself */
+export function startOutboxes(ctx: OutboxContext, proxyId: string): Running {
   const { db, log } = ctx;
   const over = new AbortController();
   const wake = new Notifier();
@@ -49,7 +44,7 @@ export function startOutboxes(ctx: OutboxContext, fetch: Fetch, proxyId: string)
     for (const [key, base] of wanted) {
       if (readers.has(key)) continue;
       const stop = new AbortController();
-      const isOver = followOutbox(ctx, fetch, base, stop.signal).finally(() => {
+      const isOver = followOutbox(ctx, base, stop.signal).finally(() => {
         readers.delete(key);
       });
       readers.set(key, { stop, isOver });
@@ -81,17 +76,10 @@ export function startOutboxes(ctx: OutboxContext, fetch: Fetch, proxyId: string)
 }
 
 /** Reads the outbox of a base until `stop` aborts, or until nothing in it waits if its writes are no longer queued. */
-async function followOutbox(
-  ctx: OutboxContext,
-  fetch: Fetch,
-  base: OutboxBase,
-  stop: AbortSignal,
-): Promise<void> {
+async function followOutbox(ctx: OutboxContext, base: OutboxBase, stop: AbortSignal): Promise<void> {
   const log = ctx.log.child({ baseId: base.id });
   const wake = new Notifier();
-  const callsOf = (sourceBaseId: string, apiKey: string, signal: AbortSignal) =>
-    new BaseCalls(fetch, ctx.config, { sourceBaseId, apiKey, stop: signal });
-  const reading = { ctx, callsOf, baseId: base.id, stop };
+  const reading = { ctx, baseId: base.id };
   let outbox: Outbox | undefined;
   const open = async () => {
     const url = await databaseAdminUrl(ctx, await getDatabase(ctx.db, base.databaseId));

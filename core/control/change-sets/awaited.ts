@@ -45,14 +45,6 @@ export interface UnrecordedSet {
   record(): Promise<WritesSource | undefined>;
 }
 
-/** Returns where the writes of a base go; undefined if the base's setting is off, or the base is being moved or deleted. */
-export async function sourceOfWrites(db: Db, baseId: string): Promise<WritesSource | undefined> {
-  const [source] = await db<WritesSource[]>`
-    select source_base_id as "sourceBaseId", encrypted_api_key as "encryptedApiKey" from bases
-    where id = ${baseId} and ${isWritable(db)}`;
-  return source;
-}
-
 const isWritable = (db: Db) => db`sql_writes and state not in ('moving', 'deleting')`;
 
 export function newAwaitedSet(
@@ -137,6 +129,7 @@ function rowsOf(secrets: Context["secrets"], operations: AwaitedOperation[], sen
         recordId: operation.record ?? null,
         cells: operation.fields,
         expected: operation.expected,
+        before: operation.before,
         state: operation.refused ? "refused" : position < sending ? "sent" : "waiting",
         sentAgoMs: null,
       } satisfies HeldItem,

@@ -5,7 +5,6 @@ export {
   endedSets,
   listWrites,
   newAwaitedSet,
-  sourceOfWrites,
   type WritesSource,
 } from "./awaited";
 export {
@@ -50,6 +49,7 @@ export {
   unfinishedItems,
 } from "./claims";
 export { addsFilesByUrl, COMPUTED_TYPES, couldBecome, differingCells, otherForms } from "./compare-cells";
+export { choosingFiles, type KeptFile, keepingFiles, staleFiles, withFiles } from "./kept-files";
 export { type ListedWrite, listAllWrites } from "./list-all-writes";
 export {
   areById,

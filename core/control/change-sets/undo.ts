@@ -4,6 +4,7 @@ import { BasetideError } from "../../errors";
 import type { Base } from "../bases";
 import { type ChangeSet, createChangeSet, getChangeSet } from "./change-sets";
 import { type AppliedItem, appliedItems } from "./claims";
+import { withFiles } from "./kept-files";
 import { type CellValues, type ChangeOperation, isUnknownCell, linksIn } from "./operations";
 
 /**
@@ -33,7 +34,7 @@ function inverseOf({
   before = {},
   after,
 }: AppliedItem): ChangeOperation {
-  const expected = { ...withoutLinks(cells), ...after };
+  const expected = { ...withFiles(withoutLinks(cells), before), ...after };
   if (operation === "create") return { operation: "delete", table, record, expected };
   const unknown = Object.keys(before).find((key) => isUnknownCell(before[key]));
   if (unknown !== undefined)

@@ -104,6 +104,15 @@ test("what is too long, and settings that no client should make, are refused bef
   expect(at.inSource()).toEqual([]);
 });
 
+test("files are added to more rows than Airtable can be asked about in one call", async () => {
+  const at = await writableTasks(stack, 400);
+  const sql = await at.writer();
+  await sql`update write.tasks set files = files || array['https://files.example/b.txt'] where name ~ '[0-9]'`;
+  expect(at.inSource().filter(({ Files }) => (Files as unknown[] | undefined)?.length === 1)).toHaveLength(
+    400,
+  );
+}, 60_000);
+
 test("words in a text are no statement, and a statement in a comment's shadow is one", async () => {
   const at = await writableTasks(stack, 0);
   const sql = await at.writer();

@@ -328,6 +328,17 @@ test("a base that moves to another cluster takes along what waits, and each tran
   expect(names(at)).toEqual(["Stored", "Waits"]);
 });
 
+test("files that several transactions add to one cell are all there", async () => {
+  const at = await queuedTasks(1);
+  const sql = await at.writer();
+  const [{ id } = { id: "" }] = at.inSource();
+  for (const name of ["a", "b", "c"])
+    await sql`select write.attach('tasks', ${id}, 'files', ${`https://files.example/${name}.txt`})`;
+  expect((await results(sql)).map(({ state }) => state)).toEqual(["applied", "applied", "applied"]);
+  const files = at.inSource()[0]!.Files as { filename: string }[];
+  expect(files.map(({ filename }) => filename)).toEqual(["a.txt", "b.txt", "c.txt"]);
+});
+
 test("files that a cell has are kept, also where Airtable cannot be asked at first", async () => {
   const at = await queuedTasks(1);
   const sql = await at.writer();

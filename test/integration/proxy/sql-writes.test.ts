@@ -164,7 +164,7 @@ test("attach adds files to a cell and keeps those that it has, also twice in a t
   await sql`update write.tasks set files = files[2:3] where id = ${id}`;
   expect(files().map(({ filename }) => filename)).toEqual(["b.txt", "third.txt"]);
   stack.sandbox.control.updateRecords(at.sourceBaseId, "Tasks", [{ id, fields: { Files: [] } }]);
-  expect(await errorOf(attach(sql, "https://files.example/d.txt"))).toMatchObject({
+  expect(await errorOf(sql`update write.tasks set files = files[2:2] where id = ${id}`)).toMatchObject({
     code: "40001",
     column_name: "files",
   });
@@ -174,6 +174,23 @@ test("attach adds files to a cell and keeps those that it has, also twice in a t
   expect((await errorOf(sql`select write.attach('tasks', ${id}, 'none', 'https://x/y')`)).code).toBe("42703");
   const other = await at.writer({ tables: ["people"] });
   expect((await errorOf(attach(other, "https://x/y"))).code).toBe("42501");
+});
+
+test("attach, and an update that adds to what SQL shows, keep files that SQL does not show yet", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  const [{ id } = { id: "" }] = at.inSource();
+  const inAirtable = (...names: string[]) =>
+    stack.sandbox.control.updateRecords(at.sourceBaseId, "Tasks", [
+      { id, fields: { Files: names.map((name) => ({ url: `https://files.example/${name}` })) } },
+    ]);
+  const files = () => (at.inSource()[0]!.Files as { filename: string }[]).map(({ filename }) => filename);
+  inAirtable("contract.pdf");
+  await sql`select write.attach('tasks', ${id}, 'files', 'https://files.example/new.txt')`;
+  expect(files()).toEqual(["contract.pdf", "new.txt"]);
+  inAirtable();
+  await sql`update write.tasks set files = files || array['https://files.example/b.txt'] where id = ${id}`;
+  expect(files()).toEqual(["b.txt"]);
 });
 
 test("a COMMIT takes as long as Airtable does, also beyond statement_timeout, which Postgres does not apply to it", async () => {
