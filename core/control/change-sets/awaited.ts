@@ -91,7 +91,7 @@ export async function createSubmittedSet(
 ): Promise<"made" | "off" | "away" | "full"> {
   if (!isId("change_set", id))
     throw new BasetideError("invalid_request", "The id of a change set is malformed");
-  const rows = rowsOf(secrets, asked.operations, 0);
+  const rows = rowsOf(secrets, withoutOwnChanges(asked.operations), 0);
   const [found] = await db<{ is_made: boolean }[]>`
     with base as materialized (
       select id from bases where id = ${asked.baseId} and ${isWritable(db)} for key share
@@ -112,6 +112,19 @@ export async function createSubmittedSet(
   if (found) return found.is_made ? "made" : "full";
   const [isOn] = await db`select from bases where id = ${asked.baseId} and sql_writes`;
   return isOn ? "away" : "off";
+}
+
+/** What the set itself has changed of a record, its later operations do not expect: they are compared when they are sent. */
+function withoutOwnChanges(operations: AwaitedOperation[]): AwaitedOperation[] {
+  const changed = new Map<string | undefined, Set<string>>();
+  return operations.map((operation) => {
+    const { record, fields = {}, expected } = operation;
+    const own = changed.get(record) ?? new Set();
+    changed.set(record, own.union(new Set(Object.keys(fields))));
+    if (!expected || own.size === 0) return operation;
+    const left = Object.entries(expected).filter(([key]) => !own.has(key));
+    return { ...operation, expected: Object.fromEntries(left) };
+  });
 }
 
 /** @param sending so many operations are about to be sent */

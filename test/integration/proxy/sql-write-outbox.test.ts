@@ -339,6 +339,20 @@ test("files that several transactions add to one cell are all there", async () =
   expect(files.map(({ filename }) => filename)).toEqual(["a.txt", "b.txt", "c.txt"]);
 });
 
+test("a row that a transaction changes twice is not refused for its own first change", async () => {
+  const at = await queuedTasks(1);
+  const sql = await at.writer();
+  await sql.begin(async (tx) => {
+    await tx`set local basetide."check" = 'row'`;
+    await tx`update write.tasks set hours = 7`;
+    await tx`update write.tasks set status = 'Done'`;
+  });
+  expect(await results(sql)).toMatchObject([
+    { state: "applied", error: "" },
+    { state: "applied", error: "" },
+  ]);
+});
+
 test("files that a cell has are kept, also where Airtable cannot be asked at first", async () => {
   const at = await queuedTasks(1);
   const sql = await at.writer();
