@@ -7,7 +7,7 @@
  */
 import type { ServerUrl } from "../external";
 import { ARRAY_TYPES, WATCHED_BY_SERVER } from "../postgres";
-import { onReplica, SAFE_SEARCH_PATH } from "./connection";
+import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import type { ReplicaTarget } from "./replica";
 import { serverPool } from "./server-pools";
 import { writeSchemasOf } from "./write-schemas";
@@ -63,6 +63,8 @@ export interface Outbox {
   /** The ids of the transactions that are change sets and have no results yet. */
   taken(): Promise<string[]>;
   take(sets: string[]): Promise<void>;
+  /** Returns whether transactions are committed to it. */
+  isOpen(): Promise<boolean>;
   /** Records the results of a transaction: of each operation in their order, or one of all. Forgets its values. */
   end(set: string, results: OutboxResult[] | OutboxResult): Promise<void>;
   close(): Promise<void>;
@@ -83,7 +85,8 @@ export async function openOutbox(
   const lost = Promise.withResolvers<void>();
   const pool = poolOf(url, { onnotify: onCommit, onclose: () => lost.resolve() });
   const { sql } = pool;
-  const outbox = sql.unsafe(`${writeSchemasOf(schema).own}.outbox`);
+  const { own } = writeSchemasOf(schema);
+  const outbox = sql.unsafe(`${own}.outbox`);
   const close = async () => {
     stop.removeEventListener("abort", close);
     await sql.end({ timeout: 1 });
@@ -108,6 +111,13 @@ export async function openOutbox(
     take: (sets) =>
       onReplica(async () => {
         await sql`update ${outbox} set state = 'taken' where set_id = any (${sets}::text[]) and state = 'queued'`;
+      }),
+    isOpen: () =>
+      onReplica(async () => {
+        const [found] = await sql.unsafe<{ is_open: boolean }[]>(
+          `select s.sql_writes and ${own}.is_queued() as is_open from ${schemasOf(schema).swap}._state as s`,
+        );
+        return found?.is_open ?? false;
       }),
     end: (set, results) =>
       onReplica(async () => {

@@ -65,8 +65,13 @@ export async function installWrites(
 ): Promise<void> {
   await withAdmin(target.url, async (sql) => {
     if (endpoint !== "queued") await ensureDblink(sql);
-    await onReplica(() => sql.begin((tx) => installDoor(tx, target, endpoint)));
-    if (endpoint !== "queued") await checkReached(sql, target.schema, endpoint);
+    await onReplica(() =>
+      sql.begin(async (tx) => {
+        await installDoor(tx, target, endpoint);
+        // In the same transaction: where the endpoint cannot be reached, writes stay as they were.
+        if (endpoint !== "queued") await checkReached(tx, target.schema, endpoint);
+      }),
+    );
     await applyWriteViews(sql, target.schema, true);
   });
 }
@@ -224,21 +229,23 @@ function connectionTo({ host, port, user, secret, isTls }: WriteEndpoint): strin
 }
 
 /** @throws BasetideError `conflict` */
-async function checkReached(sql: Sql, schema: string, { host, port }: WriteEndpoint): Promise<void> {
+async function checkReached(
+  tx: TransactionSql,
+  schema: string,
+  { host, port }: WriteEndpoint,
+): Promise<void> {
   const { own } = writeSchemasOf(schema);
-  const [owner] = await sql<{ name: string }[]>`select quote_ident(${sql.unsafe(own)}.owner()) as name`;
-  await sql.begin(async (tx) => {
-    await tx.unsafe(`set local role ${owner!.name}`);
-    await tx`select ${tx.unsafe(own)}.ask('{"kind": "hello"}')`.catch(
-      (error: { message: string; detail?: string }) => {
-        throw new BasetideError(
-          "conflict",
-          `The database's server cannot reach Basetide's endpoint for SQL writes at ${host}:${port} (${error.detail ?? error.message}). Let that server connect there, or set WRITE_HOST to an address that it reaches`,
-          { cause: error },
-        );
-      },
-    );
-  });
+  const [owner] = await tx<{ name: string }[]>`select quote_ident(${tx.unsafe(own)}.owner()) as name`;
+  await tx.unsafe(`set local role ${owner!.name}`);
+  await tx`select ${tx.unsafe(own)}.ask('{"kind": "hello"}')`.catch(
+    (error: { message: string; detail?: string }) => {
+      throw new BasetideError(
+        "conflict",
+        `The database's server cannot reach Basetide's endpoint for SQL writes at ${host}:${port} (${error.detail ?? error.message}). Let that server connect there, or set WRITE_HOST to an address that it reaches`,
+        { cause: error },
+      );
+    },
+  );
 }
 
 async function applyWriteViews(sql: Sql, schema: string, isWanted: boolean): Promise<void> {

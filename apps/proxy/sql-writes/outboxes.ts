@@ -75,7 +75,10 @@ export function startOutboxes(ctx: OutboxContext, proxyId: string): Running {
   };
 }
 
-/** Reads the outbox of a base until `stop` aborts, or until nothing in it waits if its writes are no longer queued. */
+/**
+ * Reads the outbox of a base until `stop` aborts, or until nothing in it waits if its writes are no longer queued: neither by
+ * its settings nor by its database, which a change of settings that failed has left behind.
+ */
 async function followOutbox(ctx: OutboxContext, base: OutboxBase, stop: AbortSignal): Promise<void> {
   const log = ctx.log.child({ baseId: base.id });
   const wake = new Notifier();
@@ -106,7 +109,8 @@ async function followOutbox(ctx: OutboxContext, base: OutboxBase, stop: AbortSig
   while (!stop.aborted) {
     const found = await read();
     // What was being committed while the setting changed is there by the second time.
-    if (found === "nothing" && last === "nothing" && !base.isQueued) {
+    const isLast = found === "nothing" && last === "nothing" && !base.isQueued;
+    if (isLast && (await outbox?.isOpen().catch(() => true)) === false) {
       await releaseOutbox(ctx.db, base.id).catch((error: unknown) =>
         log.debug({ error }, "releasing failed"),
       );

@@ -4,6 +4,7 @@ import { expect, inject, test } from "vitest";
 import { getBase, replicaTarget, updateSettings } from "../../../core/control/bases";
 import { databaseCredentials, getDatabase } from "../../../core/control/placement";
 import { grantWrites, openOutbox } from "../../../core/replica";
+import { errorOf } from "../../support/error-of";
 import { faultProxy } from "../../support/fault-proxy";
 import { until } from "../../support/poll";
 import { proxyStack } from "../../support/proxy-stack";
@@ -154,6 +155,19 @@ test("the error of a server that cannot connect back names queued writes, which 
     sqlWritesQueued: true,
   });
   expect(changed.settings).toMatchObject({ sqlWrites: true, sqlWritesQueued: true });
+});
+
+test("where the server cannot connect back, writes that are queued stay queued", async () => {
+  await using stack = await writeStack({ WRITE_HOST: "nowhere.invalid" });
+  const at = await writableTasks(stack, 0, { isQueued: true });
+  const sql = await at.writer();
+  const base = () => getBase(stack.ctx.db, at.base.id);
+  expect(
+    await errorOf(updateSettings(stack.managed, await base(), { sqlWritesQueued: false })),
+  ).toMatchObject({ code: "conflict" });
+  expect((await base()).settings.sqlWritesQueued).toBe(true);
+  await sql`insert into write.tasks (name) values ('Queued')`;
+  await until(() => at.inSource().length === 1, { what: "it is made", timeoutMs: 20_000 });
 });
 
 test("behind round trips of 100 ms and lost connections, transactions are made in their order, each once", async () => {

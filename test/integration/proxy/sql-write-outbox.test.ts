@@ -2,10 +2,11 @@
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, expect, inject, onTestFinished, test } from "vitest";
 import { moveBase } from "../../../core/control/base-move";
-import { getBase, replicaTarget, updateSettings } from "../../../core/control/bases";
+import { getBase, replicaTarget, switchSqlWrites, updateSettings } from "../../../core/control/bases";
 import { listAllWrites } from "../../../core/control/change-sets";
 import { addCluster } from "../../../core/control/placement";
 import { createRateLimiter } from "../../../core/limiter";
+import { installWrites, openOutbox } from "../../../core/replica";
 import { errorOf } from "../../support/error-of";
 import { until } from "../../support/poll";
 import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
@@ -304,6 +305,23 @@ test("a base changes from queued writes to others: what waits is made, and its o
   expect(names(at)).toContain("At commit");
   await until(() => at.inSource().length === 2, { what: "the one that waited is made" });
   expect((await results(sql)).map(({ state }) => state)).toEqual(["applied", "applied"]);
+});
+
+test("an outbox is open while its database queues writes, whatever has become of the change of settings", async () => {
+  await using own = await writeStack();
+  const at = await writableTasks(own, 0);
+  const target = await replicaTarget(own.ctx, at.base);
+  await installWrites(target, "queued");
+  const stop = new AbortController();
+  const outbox = await openOutbox(target, () => {}, stop.signal);
+  expect(await outbox.isOpen()).toBe(true);
+  const settings = { sqlWrites: true, sqlWritesQueued: false };
+  await switchSqlWrites(own.ctx, at.base, target, settings);
+  expect(await outbox.isOpen()).toBe(false);
+  await installWrites(target, "queued");
+  await switchSqlWrites(own.ctx, at.base, target, { ...settings, sqlWrites: false });
+  expect(await outbox.isOpen()).toBe(false);
+  stop.abort();
 });
 
 test("a base that moves to another cluster takes along what waits, and each transaction is made once", async () => {
