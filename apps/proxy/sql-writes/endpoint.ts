@@ -5,11 +5,12 @@
  * I8. A connection is that of one base, by a secret that is in its replica alone.
  *
  * Strangers hold few connections and for a short time, and cost no lookup once their network has named a few bases that
- * do not exist.
+ * do not exist. Of the others, each account has a share of connections and memory; when all are in use, idle connections and
+ * requests that are still arriving give way, those of the account that has the most.
  */
 import net from "node:net";
 import tls from "node:tls";
-import { networkOf, portError } from "../../../core/http";
+import { type BudgetShare, networkOf, portError, SharedBudget } from "../../../core/http";
 import type { Logger } from "../../../core/log";
 import { MAX_WRITE_BYTES } from "../../../core/replica";
 import { SCRAM_MECHANISM } from "../../../core/scram";
@@ -24,11 +25,10 @@ import {
 import { beginScram, type ScramExchange } from "./scram";
 import { Strangers } from "./strangers";
 
-/** Authenticated connections at a time: of all bases, and of one. */
-const MOST_CONNECTIONS = 2000;
-const MOST_OF_BASE = 200;
-/** Of requests that have not arrived completely, over all connections. */
-const MOST_WAITING_BYTES = 8 * MAX_WRITE_BYTES;
+/** Authenticated connections at a time. */
+const CONNECTIONS = { most: 2000, mostPer: { base: 200, network: 1000 } };
+/** Bytes of requests that have no answer yet. */
+const MEMORY = { most: 8 * MAX_WRITE_BYTES, mostPer: { network: 4 * MAX_WRITE_BYTES } };
 /** Our own SQLSTATE, by which the triggers know that nothing was sent. */
 const NOT_TAKEN = "BT001";
 /** Time until a client has authenticated, ms. */
@@ -44,10 +44,11 @@ interface EndpointOptions {
   /** With a certificate, connections without TLS are refused. */
   tls: { cert: Buffer; key: Buffer } | undefined;
   log: Logger;
-  /** The secret of a base; undefined: it has none. */
-  secretOf(baseId: string): Promise<string | undefined>;
+  /** The account and the secret of a base; undefined: it has none. */
+  accessOf(baseId: string): Promise<{ accountId: string; secret: string } | undefined>;
   /** Answers a request. @param gone aborted when nothing more must be sent: the client is gone, or the process stops */
   answer(baseId: string, request: unknown, gone: AbortSignal): Promise<EndpointAnswer>;
+  budgets?: Budgets;
 }
 
 export interface EndpointAnswer {
@@ -67,22 +68,13 @@ export interface WriteEndpointServer {
 export async function openWriteEndpoint(options: EndpointOptions): Promise<WriteEndpointServer> {
   const connections = new Set<Connection>();
   const strangers = new Strangers();
-  const limits: Limits = {
-    isFull: (baseId) => {
-      const known = [...connections].filter((one) => one.baseId !== undefined);
-      return (
-        known.length >= MOST_CONNECTIONS ||
-        known.filter((one) => one.baseId === baseId).length >= MOST_OF_BASE
-      );
-    },
-    isMemoryFull: () =>
-      connections.values().reduce((sum, one) => sum + one.waitingBytes, 0) > MOST_WAITING_BYTES,
-  };
+  const { budgets = { connections: new SharedBudget(CONNECTIONS), memory: new SharedBudget(MEMORY) } } =
+    options;
   const server = net.createServer({ noDelay: true }, (socket) => {
     const network = networkOf(socket.remoteAddress ?? "unknown");
     const place = strangers.enter(network, () => socket.destroy());
     if (!place) return void socket.destroy();
-    const connection = new Connection(socket, options, limits, { strangers, network, place });
+    const connection = new Connection(socket, options, budgets, { strangers, network, place });
     connections.add(connection);
     socket.on("close", () => {
       connections.delete(connection);
@@ -110,42 +102,51 @@ interface Stranger {
   place: Disposable;
 }
 
-interface Limits {
-  /** The base, or all bases together, have all the connections that they may have. */
-  isFull(baseId: string): boolean;
-  isMemoryFull(): boolean;
+/** Their networks are accounts: one server has bases of many. */
+interface Budgets {
+  connections: SharedBudget<"base">;
+  memory: SharedBudget<never>;
 }
 
 class Connection {
   #socket: net.Socket;
   #isEncrypted = false;
   readonly #options: EndpointOptions;
-  readonly #limits: Limits;
+  readonly #budgets: Budgets;
   readonly #stranger: Stranger;
   readonly #reader = new MessageReader();
   readonly #gone = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #user = "";
+  #accountId = "";
   #scram: ScramExchange | undefined;
+  /** Once the client has authenticated. */
+  #place: BudgetShare | undefined;
+  /** Of the request that arrives or is being answered. */
+  #memory: BudgetShare | undefined;
   /** Messages are handled one after the other. */
   #work: Promise<void> = Promise.resolve();
   #isHandling = false;
   /** The client's request has no answer yet. */
   #isWaiting = false;
   #isEnding = false;
+  /** Nothing more is read from the client. */
+  #isRefused = false;
   /** The client's base, once it has authenticated. */
   baseId: string | undefined;
 
-  constructor(socket: net.Socket, options: EndpointOptions, limits: Limits, stranger: Stranger) {
+  constructor(socket: net.Socket, options: EndpointOptions, budgets: Budgets, stranger: Stranger) {
     this.#socket = socket;
     this.#options = options;
-    this.#limits = limits;
+    this.#budgets = budgets;
     this.#stranger = stranger;
     this.#waitFor(LOGIN_MS);
     this.#listen(socket);
     socket.on("close", () => {
       clearTimeout(this.#timer);
       this.#gone.abort();
+      this.#place?.[Symbol.dispose]();
+      this.#memory?.[Symbol.dispose]();
     });
   }
 
@@ -165,11 +166,6 @@ class Connection {
     this.#listen(this.#socket);
   }
 
-  /** Of a request that has not arrived completely. */
-  get waitingBytes(): number {
-    return this.#reader.length;
-  }
-
   /** Closes the connection after the request that is being answered, which sends nothing more. */
   async end(): Promise<void> {
     this.#isEnding = true;
@@ -184,16 +180,12 @@ class Connection {
   }
 
   #arrived(chunk: Buffer): void {
+    if (this.#isRefused) return;
+    // A client waits for its answer: it sends nothing meanwhile.
+    if (this.#isHandling && this.#isWaiting) return void this.#socket.destroy();
+    if (this.baseId !== undefined && !this.#hold(chunk.length)) return;
     this.#reader.push(chunk);
-    if (this.#isHandling) {
-      // A client waits for its answer: it sends nothing meanwhile.
-      if (this.#isWaiting) this.#socket.destroy();
-      return;
-    }
-    if (this.#limits.isMemoryFull()) {
-      this.#fail(NOT_TAKEN, "too many large requests at a time");
-      return;
-    }
+    if (this.#isHandling) return;
     this.#isHandling = true;
     this.#work = this.#handleAll()
       .catch((error: unknown) => {
@@ -206,13 +198,45 @@ class Connection {
       });
   }
 
+  /** Takes memory for a part of a request. @returns false if there is none */
+  #hold(bytes: number): boolean {
+    const giveWay = () => this.#giveWay("too many large requests at a time");
+    if (!this.#memory) {
+      this.#waitFor(REQUEST_MS);
+      this.#place?.keep();
+      this.#memory = this.#budgets.memory.open({ network: this.#accountId }, { giveWay });
+    }
+    if (this.#memory.take(bytes)) return true;
+    giveWay();
+    return false;
+  }
+
+  /** The connection has no request. @returns false if it must not have a place */
+  #rest(baseId: string): boolean {
+    this.#waitFor(IDLE_MS);
+    this.#place?.[Symbol.dispose]();
+    const giveWay = () => this.#socket.destroy();
+    this.#place = this.#budgets.connections.open({ base: baseId, network: this.#accountId }, { giveWay });
+    return this.#place.take(1);
+  }
+
+  /** Nothing of the client's request is used. */
+  #giveWay(why: string): void {
+    this.#isRefused = true;
+    this.#reader.clear();
+    this.#memory?.[Symbol.dispose]();
+    this.#fail(NOT_TAKEN, why);
+  }
+
   async #handleAll(): Promise<void> {
     for (let message = this.#reader.next(); message; message = this.#reader.next()) {
       this.#isWaiting = true;
       await this.#handle(message);
       if (this.#socket.destroyed || this.#isEnding) return;
     }
-    if (this.baseId !== undefined) this.#waitFor(this.#reader.length > 0 ? REQUEST_MS : IDLE_MS);
+    if (this.baseId === undefined) return;
+    if (this.#reader.length === 0) this.#rest(this.baseId);
+    else if (!this.#memory) this.#hold(this.#reader.length);
   }
 
   async #handle(message: ProtocolMessage): Promise<void> {
@@ -237,8 +261,11 @@ class Connection {
     }
     if (type !== "Q") throw new ProtocolError(`a message ${JSON.stringify(type)}`);
     clearTimeout(this.#timer);
+    this.#memory?.keep();
     const { answer, rest } = await this.#answer(this.baseId, queryText(body));
     this.#isWaiting = false;
+    this.#memory?.[Symbol.dispose]();
+    this.#memory = undefined;
     this.#socket.write(answers.row(JSON.stringify(answer)));
     await rest;
   }
@@ -248,12 +275,13 @@ class Connection {
     if (!this.#scram) {
       const { mechanism, data } = saslInitial(body);
       const mayAsk = strangers.mayLookUp(network, this.#user);
-      const secret = mayAsk ? await this.#options.secretOf(this.#user) : undefined;
-      if (secret === undefined) {
+      const access = mayAsk ? await this.#options.accessOf(this.#user) : undefined;
+      if (access === undefined) {
         if (mayAsk) strangers.countUnknown(network);
         return this.#refuse();
       }
-      this.#scram = mechanism === SCRAM_MECHANISM ? beginScram(data, secret) : undefined;
+      this.#accountId = access.accountId;
+      this.#scram = mechanism === SCRAM_MECHANISM ? beginScram(data, access.secret) : undefined;
       if (!this.#scram) throw new ProtocolError("a malformed SASL message");
       this.#socket.write(answers.sasl("continue", this.#scram.challenge));
       return;
@@ -263,7 +291,7 @@ class Connection {
       strangers.countWrong(network, this.#user);
       return this.#refuse();
     }
-    if (this.#limits.isFull(this.#user)) return this.#fail("53300", "too many connections of this base");
+    if (!this.#rest(this.#user)) return this.#fail("53300", "too many connections of this base or account");
     strangers.authenticated(this.#user);
     place[Symbol.dispose]();
     this.baseId = this.#user;

@@ -35,6 +35,12 @@ export class MessageReader {
     this.#length += chunk.length;
   }
 
+  /** Forgets what has arrived. */
+  clear(): void {
+    this.#chunks = [];
+    this.#length = 0;
+  }
+
   /** Returns the next complete message. @throws ProtocolError */
   next(): ProtocolMessage | undefined {
     const headBytes = this.#hasStarted ? 5 : 4;

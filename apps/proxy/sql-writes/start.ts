@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { Context } from "../../../core/context";
-import { writeSecretOf } from "../../../core/control/bases";
+import { writeAccessOf } from "../../../core/control/bases";
 import { listWrites, type WritesSource } from "../../../core/control/change-sets";
 import { cutText } from "../../../core/cut-text";
 import { BaseCalls } from "../change-sets/base-calls";
@@ -51,7 +51,7 @@ export async function startSqlWrites(
     host: config.host,
     tls: tlsOf(config),
     log,
-    secretOf: (baseId) => writeSecretOf(ctx, baseId),
+    accessOf: (baseId) => writeAccessOf(ctx, baseId),
     async answer(baseId, body, gone) {
       const { data: asked, error: malformed } = request.safeParse(body);
       if (!asked) return { answer: malformedRequest(malformed) };

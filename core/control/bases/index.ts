@@ -117,5 +117,5 @@ export {
 } from "./source-tables";
 export { recordSourceUser } from "./source-user";
 export { type AskedWrites, allowWrites, createSqlUserOf, resolveWrites } from "./sql-writers";
-export { OUTBOX_CHANNEL, switchSqlWrites, writeSecretOf } from "./sql-writes";
+export { OUTBOX_CHANNEL, switchSqlWrites, writeAccessOf } from "./sql-writes";
 export { syncFacts } from "./sync-facts";

@@ -61,15 +61,16 @@ async function ensureSecret({ db, secrets }: WritesContext, baseId: string): Pro
   return secrets.decrypt(row.encrypted, secretContext(baseId));
 }
 
-/** Returns the secret of the base's triggers; undefined if they were never installed, or there is no such base. */
-export async function writeSecretOf(
+/** Returns the account and the secret of the base's triggers; undefined if they were never installed, or there is no such base. */
+export async function writeAccessOf(
   { db, secrets }: Pick<Context, "db" | "secrets">,
   baseId: string,
-): Promise<string | undefined> {
+): Promise<{ accountId: string; secret: string } | undefined> {
   if (!isId("base", baseId)) return undefined;
-  const [row] = await db<{ encrypted: string }[]>`
-    select encrypted_write_secret as encrypted from bases where id = ${baseId} and encrypted_write_secret is not null`;
-  return row && secrets.decrypt(row.encrypted, secretContext(baseId));
+  const [row] = await db<{ account_id: string; encrypted: string }[]>`
+    select account_id, encrypted_write_secret as encrypted from bases
+    where id = ${baseId} and encrypted_write_secret is not null`;
+  return row && { accountId: row.account_id, secret: secrets.decrypt(row.encrypted, secretContext(baseId)) };
 }
 
 function secretContext(baseId: string): string {
