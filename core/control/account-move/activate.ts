@@ -27,7 +27,7 @@ export async function requireArrived(
  * Lets the target serve the account's bases. Nothing changes if it does already.
  *
  * What the source had under way is found again: a live base reads its feed through a webhook that calls the target, and
- * compares everything (its gap); any other base is compared at once.
+ * compares everything (its gap); any other base is compared at once. A console of the target installs SQL writes.
  */
 export async function activate(
   { db, actor }: PlaneContext,
@@ -41,6 +41,8 @@ export async function activate(
     const bases = await tx<{ id: string }[]>`
       update bases set
         state = case when is_paused then 'paused' when sync_completed_at is null then 'starting' else 'active' end,
+        -- The triggers of the others connect to the source's proxy.
+        sql_writes_due = sql_writes and not sql_writes_queued,
         resync_requested_at = case when is_paused then resync_requested_at else now() end
       where account_id = ${id} and state = 'moving' returning id`;
     for (const base of bases) await recordFeedGapOfBase(tx, base.id);

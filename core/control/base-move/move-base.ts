@@ -37,6 +37,7 @@ import {
   getBase,
   type Progress,
   replicaTarget,
+  restoreSqlWrites,
   sourceAccess,
   switchSqlWrites,
 } from "../bases";
@@ -121,9 +122,10 @@ async function moveLocked(
     if (base.settings.sqlWrites) await switchSqlWrites(ctx, base, newPlace, base.settings);
     const isQueued = base.settings.sqlWrites && base.settings.sqlWritesQueued;
     if (isQueued) {
+      releases.defer(() => (isMoved ? undefined : allowWritesAgain(ctx, base)));
+      await ctx.db`update bases set sql_writes_due = true where id = ${baseId}`;
       // What is committed from now on could be in neither database.
       await closeWrites(oldPlace, options.signal);
-      releases.defer(() => (isMoved ? undefined : allowWritesAgain(ctx, base, from)));
       await copyOutbox(oldPlace, newPlace);
     }
     await pointAt(ctx, base, from, to);
@@ -155,11 +157,10 @@ async function closeWrites(target: ReplicaTarget, signal: AbortSignal): Promise<
   await removeWrites(target);
 }
 
-/** Never fails: the base's owner can turn the setting off and on. */
-async function allowWritesAgain(ctx: MoveContext, base: Base, from: Database): Promise<void> {
+/** Never fails: a console tries it again. */
+async function allowWritesAgain(ctx: MoveContext, base: Base): Promise<void> {
   try {
-    await switchSqlWrites(ctx, base, await replicaTarget(ctx, base), base.settings);
-    await applySqlUserWrites(ctx, from);
+    await restoreSqlWrites(ctx, base);
   } catch (error) {
     ctx.log.warn(
       { baseId: base.id, error },
@@ -264,7 +265,8 @@ async function firstSync(
 async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Database): Promise<void> {
   await ctx.db.begin(async (tx) => {
     const [moved] = await tx`
-      update bases set database_id = ${to.id}, move_database_id = ${from.id}, replica_identity = null
+      update bases set database_id = ${to.id}, move_database_id = ${from.id}, replica_identity = null,
+        sql_writes_due = false
       where id = ${base.id} and database_id = ${from.id} and move_database_id = ${to.id} and state <> 'deleting'
       returning id`;
     if (!moved) throw new BasetideError("conflict", "The base was deleted during the move");

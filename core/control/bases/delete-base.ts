@@ -10,7 +10,7 @@
 import { withTimeout } from "../../async";
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
-import { claimEpoch, openReplica, removeReplica } from "../../replica";
+import { claimEpoch, openReplica, removeReplica, removeWrites } from "../../replica";
 import { recordChange } from "../audit";
 import { forgetUnusedQuota } from "../budgets";
 import { attempt, forgetJobs, forgetTask, untilReleased } from "../jobs";
@@ -39,8 +39,8 @@ const NOTICE_MS = 5000;
 
 const QUARANTINED =
   "Three attempts to delete this base crashed the process, so it is not retried automatically. The operator can complete the deletion";
-/** How long to try to fence a database that a customer hosts; this is a courtesy. */
-const FENCE_EXTERNAL_MS = 2000;
+/** How long to try to close a database that a customer hosts; this is a courtesy. */
+const CLOSE_EXTERNAL_MS = 2000;
 
 interface DeletionOptions {
   /** Runs in the background: a deletion that is not due is left for later. */
@@ -81,7 +81,7 @@ async function carryOut(
 ): Promise<void> {
   const { id, schema } = base.database;
   const database = await getDatabase(ctx.db, id);
-  if (!isCautious) await fenceOnce(ctx, database, schema);
+  if (!isCautious) await closeOnce(ctx, base, database);
   await untilReleased(ctx.db, base.id, NOTICE_MS);
   if (!isCautious) await removeWebhookOf(ctx, base);
   if (moveDatabaseId) await endMove(ctx, { id: base.id, schema }, moveDatabaseId);
@@ -97,14 +97,21 @@ async function carryOut(
   await forgetUnusedQuota(ctx.db, base);
 }
 
-/** Fences the replica once. A database that the customer hosts may not answer: the deletion goes on without it. */
-async function fenceOnce(ctx: DeleteBaseContext, database: Database, schema: string): Promise<void> {
-  const fenced = fence(ctx, database, schema);
-  if (database.clusterId !== null) return fenced;
+/**
+ * Fences the replica once. A database that the customer hosts stays: no SQL is written to it any more, either. It may not
+ * answer: the deletion goes on without it.
+ */
+async function closeOnce(ctx: DeleteBaseContext, base: Base, database: Database): Promise<void> {
+  const { schema } = base.database;
+  if (database.clusterId !== null) return fence(ctx, database, schema);
+  const close = async () => {
+    await fence(ctx, database, schema);
+    if (base.settings.sqlWrites) await removeWrites({ url: await databaseAdminUrl(ctx, database), schema });
+  };
   await withTimeout(
-    FENCE_EXTERNAL_MS,
+    CLOSE_EXTERNAL_MS,
     () => {},
-    fenced.catch(() => {}),
+    close().catch((error: unknown) => ctx.log.debug({ error }, "closing a customer's database failed")),
   );
 }
 

@@ -9,6 +9,7 @@ import type { Running } from "../../process";
 import { MINUTE_MS } from "../../time-units";
 import { listBases, type ManagementContext } from "./bases";
 import { finishDeletions } from "./delete-base";
+import { finishSqlWrites } from "./restore-writes";
 
 /** Longest time that a stopping process waits for its current task. Another process resumes it. */
 const STOP_MS = 5000;
@@ -16,8 +17,12 @@ const STOP_MS = 5000;
 export function startFinishing(ctx: ManagementContext): Running {
   const finishing = repeat(
     MINUTE_MS,
-    () => asOnly(ctx.db, "finish deletions", () => finishDeletions(ctx, () => listBases(ctx.db))),
-    (error) => ctx.log.warn({ error }, "finishing deletions failed"),
+    () =>
+      asOnly(ctx.db, "finish deletions", async () => {
+        await finishDeletions(ctx, () => listBases(ctx.db));
+        await finishSqlWrites(ctx);
+      }),
+    (error) => ctx.log.warn({ error }, "finishing deletions and moves failed"),
   );
   void finishing.now();
   return { stop: () => withTimeout(STOP_MS, () => {}, finishing.stop()) };

@@ -622,6 +622,8 @@ create table bases (
   has_outbox boolean not null default false,
   -- With it, the triggers of the replica authenticate to the endpoint of SQL writes; null: they were never installed.
   encrypted_write_secret text,
+  -- A move may have left the replica without SQL writes, or with another control plane's endpoint: they must be installed again.
+  sql_writes_due boolean not null default false,
   indexes jsonb not null default '[]',
   is_paused boolean not null default false,
 

@@ -1,7 +1,7 @@
 /** Queued SQL writes on each version of Postgres, without dblink or a superuser, on customers' servers, and through PgBouncer. */
 import postgres from "postgres";
 import { expect, inject, test } from "vitest";
-import { getBase, replicaTarget, updateSettings } from "../../../core/control/bases";
+import { deleteBase, getBase, replicaTarget, updateSettings } from "../../../core/control/bases";
 import { databaseCredentials, getDatabase } from "../../../core/control/placement";
 import { grantWrites, openOutbox } from "../../../core/replica";
 import { errorOf } from "../../support/error-of";
@@ -120,6 +120,12 @@ test("on a customer's server, whose notifications pass the gateway", async () =>
     );
     await until(isAtRest, { what: "the outbox is at rest" });
   }
+  await deleteBase(stack.ctx, at.base);
+  // The tables stay. Nothing would make what is written.
+  expect(await admin.unsafe(`select from ${schema}.tasks`)).toHaveLength(3);
+  expect((await errorOf(sql.unsafe(`insert into ${write}.tasks (name) values ('Third')`))).code).toBe(
+    "42P01",
+  );
   await Promise.all([admin.end(), sql.end()]);
 });
 

@@ -2,11 +2,18 @@
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, expect, inject, onTestFinished, test } from "vitest";
 import { moveBase } from "../../../core/control/base-move";
-import { getBase, replicaTarget, switchSqlWrites, updateSettings } from "../../../core/control/bases";
+import {
+  type Base,
+  finishSqlWrites,
+  getBase,
+  replicaTarget,
+  switchSqlWrites,
+  updateSettings,
+} from "../../../core/control/bases";
 import { listAllWrites } from "../../../core/control/change-sets";
 import { addCluster } from "../../../core/control/placement";
 import { createRateLimiter } from "../../../core/limiter";
-import { installWrites, openOutbox } from "../../../core/replica";
+import { installWrites, openOutbox, removeWrites } from "../../../core/replica";
 import { errorOf } from "../../support/error-of";
 import { until } from "../../support/poll";
 import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
@@ -28,8 +35,8 @@ const queuedTasks = (count = 3, at = stack) => writableTasks(at, count, { isQueu
 const names = (at: Scene) => at.inSource().map(({ Name }) => Name as string);
 
 /** Connects as the role that Basetide writes with. */
-async function asAdmin(at: Scene): Promise<postgres.Sql> {
-  const { url } = await replicaTarget(stack.ctx, at.base);
+async function asAdmin(at: Scene, of = stack): Promise<postgres.Sql> {
+  const { url } = await replicaTarget(of.ctx, at.base);
   const sql = postgres(url as string, { max: 1, onnotice: () => {} });
   onTestFinished(() => sql.end({ timeout: 1 }));
   return sql;
@@ -336,8 +343,18 @@ test("a base that moves to another cluster takes along what waits, and each tran
   await sql`insert into write.tasks (name) values ('Waits')`;
   await release();
   const mover = { ...stack.managed, limiter: createRateLimiter(ctx) };
-  const moving = moveBase(mover, at.base.id, "second", { signal: new AbortController().signal, graceMs: 1 });
-  const moved = await moving;
+  const isDue = async () =>
+    (await ctx.db<{ due: boolean }[]>`select sql_writes_due as due from bases where id = ${at.base.id}`)[0]!
+      .due;
+  let moving: Promise<Base> | undefined;
+  await sql.begin(async (tx) => {
+    await tx`select from write.tasks`;
+    moving = moveBase(mover, at.base.id, "second", { signal: new AbortController().signal, graceMs: 1 });
+    // Before the views are dropped, for which it waits for this transaction.
+    await until(isDue, { what: "it is recorded that the views may be gone", timeoutMs: 20_000 });
+  });
+  const moved = await moving!;
+  expect(await isDue()).toBe(false);
   expect(moved.database.id).not.toBe(at.base.database.id);
   await until(() => names(at).includes("Waits"), { what: "what waited is made" });
   const admin = await asAdmin({ ...at, base: moved });
@@ -345,6 +362,24 @@ test("a base that moves to another cluster takes along what waits, and each tran
   await until(async () => (await open()).length === 0, { what: "all have results" });
   expect(names(at)).toEqual(["Stored", "Waits"]);
 });
+
+test.each([true, false])(
+  "a base that an interrupted move has left without SQL writes gets them again (queued: %s)",
+  async (isQueued) => {
+    await using own = await writeStack();
+    const at = await writableTasks(own, 0, { isQueued });
+    const sql = await at.writer();
+    const admin = await asAdmin(at, own);
+    await removeWrites(await replicaTarget(own.ctx, at.base));
+    await admin`update write_own.endpoint set connection = 'host=nowhere.invalid'`;
+    expect((await errorOf(sql`insert into write.tasks (name) values ('x')`)).code).toBe("42P01");
+    await own.ctx.db`update bases set sql_writes_due = true where id = ${at.base.id}`;
+    await finishSqlWrites(own.ctx);
+    await sql`insert into write.tasks (name) values ('Again')`;
+    await until(() => at.inSource().length === 1, { what: "it is made" });
+    expect(await own.ctx.db`select from bases where sql_writes_due`).toHaveLength(0);
+  },
+);
 
 test("files that several transactions add to one cell are all there", async () => {
   const at = await queuedTasks(1);
