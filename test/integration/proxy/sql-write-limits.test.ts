@@ -104,6 +104,29 @@ test("what is too long, and settings that no client should make, are refused bef
   expect(at.inSource()).toEqual([]);
 });
 
+test.each([true, false])(
+  "a transaction that is submitted writes 10,000 rows, too (submitted first: %s)",
+  async (isFirst) => {
+    const at = await writableTasks(stack, 0);
+    const sql = await at.writer();
+    const before = at.calls().length;
+    const isRolledBack = sql.begin(async (tx) => {
+      if (isFirst) await tx`select write.submit()`;
+      await tx`insert into write.tasks (name) select 'x' from generate_series(1, 10000)`;
+      if (!isFirst) await tx`select write.submit()`;
+      await tx
+        .savepoint(async (inner) => {
+          expect((await errorOf(inner`insert into write.tasks (name) values ('x')`)).code).toBe("54000");
+          throw new Error("rolled back");
+        })
+        .catch(() => {});
+      throw new Error("rolled back");
+    });
+    await expect(isRolledBack).rejects.toThrow("rolled back");
+    expect(at.calls().length).toBe(before);
+  },
+);
+
 test("files are added to more rows than Airtable can be asked about in one call", async () => {
   const at = await writableTasks(stack, 400);
   const sql = await at.writer();
