@@ -67,7 +67,7 @@ export { connectOwn, selectingOf, sourceAccess } from "./own-source";
 export { recordProblems } from "./problems";
 export { readRecordRow, replicaShape, requestRebuild } from "./replica-contents";
 export { lastReplicaState, recordReplicaState } from "./replica-history";
-export { finishSqlWrites, restoreSqlWrites } from "./restore-writes";
+export { restoreSqlWrites } from "./restore-writes";
 export { revokeAttachmentLinks } from "./revoke-links";
 export {
   afterSweep,

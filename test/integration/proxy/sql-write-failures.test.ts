@@ -231,19 +231,6 @@ test("what is not sent after a first call is no transaction to repeat", async (c
   expect(at.inSource()).toHaveLength(10);
 });
 
-test("what is submitted while the base is moved is not stored, and the error says so", async (context) => {
-  const at = await writableTasks(context, 1);
-  const sql = await at.writer();
-  await stack.ctx.db`update bases set state = 'moving' where id = ${at.base.id}`;
-  const submitting = sql.begin(async (tx) => {
-    await tx`update write.tasks set hours = 7`;
-    await tx`select write.submit()`;
-  });
-  const error = await errorOf(submitting);
-  await stack.ctx.db`update bases set state = 'active' where id = ${at.base.id}`;
-  expect(error).toMatchObject({ code: "55000" });
-});
-
 test("basetide.check refuses a row that has changed in Airtable", async (context) => {
   const at = await writableTasks(context);
   const sql = await at.writer();

@@ -4,12 +4,12 @@ import { afterAll, afterEach, beforeAll, expect, inject, onTestFinished, test } 
 import { moveBase } from "../../../core/control/base-move";
 import {
   type Base,
-  finishSqlWrites,
   getBase,
   replicaTarget,
   switchSqlWrites,
   updateSettings,
 } from "../../../core/control/bases";
+import { finishSqlWrites } from "../../../core/control/bases/restore-writes";
 import { listAllWrites } from "../../../core/control/change-sets";
 import { addCluster } from "../../../core/control/placement";
 import { createRateLimiter } from "../../../core/limiter";
@@ -391,6 +391,23 @@ test("files that several transactions add to one cell are all there", async () =
   const files = at.inSource()[0]!.Files as { filename: string }[];
   expect(files.map(({ filename }) => filename)).toEqual(["a.txt", "b.txt", "c.txt"]);
 });
+
+test.each(["after", "before"] as const)(
+  "a file is added once where Airtable does not answer (%s it had an effect)",
+  async (when) => {
+    const at = await queuedTasks(1);
+    const sql = await at.writer();
+    const [{ id } = { id: "" }] = at.inSource();
+    stack.sandbox.control.updateRecords(at.sourceBaseId, "Tasks", [
+      { id, fields: { Files: [{ url: "https://files.example/a.txt" }] } },
+    ]);
+    stack.sandbox.control.addFault({ kind: "reset", count: 1, base: at.sourceBaseId, when, method: "PATCH" });
+    await sql`select write.attach('tasks', ${id}, 'files', 'https://files.example/b.txt')`;
+    expect((await results(sql)).map(({ state }) => state)).toEqual(["applied"]);
+    const files = at.inSource()[0]!.Files as { filename: string }[];
+    expect(files.map(({ filename }) => filename)).toEqual(["a.txt", "b.txt"]);
+  },
+);
 
 test("a row that a transaction changes twice is not refused for its own first change", async () => {
   const at = await queuedTasks(1);
