@@ -338,6 +338,26 @@ test("what Airtable has in another form than SQL has written can be undone", asy
   expect(undone.undoes).toBe(set);
 });
 
+test("a file that was added can be removed again, and those that the cell had stay", async (context) => {
+  const at = await writableTasks(context, 1);
+  const sql = await at.writer();
+  const files = () => ((at.inSource()[0]!.Files ?? []) as { id: string }[]).map(({ id }) => id);
+  const [{ id } = { id: "" }] = at.inSource();
+  stack.sandbox.control.updateRecords(at.sourceBaseId, "Tasks", [
+    { id, fields: { Files: [{ url: "https://files.example/a.txt" }] } },
+  ]);
+  const had = files();
+  await sql`select write.attach('tasks', ${id}, 'files', 'https://files.example/b.txt')`;
+  expect(files()).toEqual([...had, expect.anything()]);
+  const [{ set } = { set: "" }] = await sql<{ set: string }[]>`select set from write.log limit 1`;
+  const isEnded = async () => (await getChangeSet(stack.ctx.db, at.base.id, set)).endedAt !== null;
+  await until(isEnded, { what: "the write is recorded" });
+  await updateSettings(stack.managed, at.base, { changeSets: true });
+  await undoChangeSet(stack.managed, await getBase(stack.ctx.db, at.base.id), set);
+  await until(() => files().length === 1, { what: "the file is gone" });
+  expect(files()).toEqual(had);
+});
+
 /** A base whose table of people the replica answers for, also to its own key. */
 async function peopleInReplica(context: TestContext) {
   const at = await writableTasks(context);
