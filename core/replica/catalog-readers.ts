@@ -31,7 +31,7 @@ export class CatalogReaders {
    * ended, or has used up its time. Repeats if `work` finds another such session.
    *
    * @param work receives the sessions whose time is up, for `may_change`; after MOST_TRIES null, which stands for all
-   * @param triesFirst `work` locks nothing that readers use, so that it may find out by itself whether there are any
+   * @param triesFirst `work` locks no table that people read, so that it may find out by itself whether there are any
    */
   async change<T>(
     tables: string[],

@@ -128,6 +128,11 @@ begin
   delete from {{swap}}._sync_issues as i where (i.table_name, i.record_id, i.field) = (v_live.name, '', 'objects');
   perform {{swap}}.free_part_names(v_kept.relation);
   perform {{swap}}.move_relation(v_kept.relation, '{{schema}}', p_name);
+  if to_regclass(format('{{schema}}.%I', '_' || p_table || '_pkey')) is null then
+    perform {{swap}}.run_all(array(
+      select format('alter table %s rename constraint %I to %I', v_kept.relation::regclass, k.conname, '_' || p_table || '_pkey')
+      from pg_constraint as k where k.conrelid = v_kept.relation and k.contype = 'p'));
+  end if;
   v_live.name := p_name;
   perform {{swap}}.run_publications(v_kept.publications, p_name);
   return v_live;

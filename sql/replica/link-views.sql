@@ -274,7 +274,7 @@ create or replace function {{swap}}.has_views(p_table jsonb) returns boolean lan
   from {{swap}}._state as s
 $has_views$;
 
--- lock_for_links(): serializes changes of the views. Taken before any other lock on a table or a view.
+-- lock_for_links(): serializes changes of the views. Taken before any other lock on a table or a view, but for that on a build.
 create or replace function {{swap}}.lock_for_links() returns void language sql as $lock_for_links$
   select pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' links', 0))
 $lock_for_links$;

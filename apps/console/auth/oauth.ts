@@ -118,7 +118,7 @@ export function createOAuth(
     if (!/^application\/x-www-form-urlencoded\b/i.test(type))
       return oauthError(415, "invalid_request", "The request must be application/x-www-form-urlencoded");
     const form = new URLSearchParams(new TextDecoder().decode(body));
-    if (isUnreadable(form)) return oauthError(400, "invalid_request", "The request has control characters");
+    if (!isReadable(form)) return oauthError(400, "invalid_request", "The request has control characters");
     const repeated = [...form.keys()].find((name) => name !== "resource" && form.getAll(name).length > 1);
     if (repeated !== undefined) return oauthError(400, "invalid_request", `${repeated} is repeated`);
     const clientId = form.get("client_id") || subjectOf(form.get("client_assertion") ?? "");
@@ -146,7 +146,7 @@ export function createOAuth(
   return {
     async begin(request) {
       const asked = new URL(request.url).searchParams;
-      if (isUnreadable(asked))
+      if (!isReadable(asked))
         return { kind: "refused", code: "invalid_request", reason: "it has control characters" };
       asked.set("prompt", "consent");
       asked.delete("max_age");
@@ -221,15 +221,16 @@ function subjectOf(assertion: string): string {
   try {
     const [, claims = ""] = assertion.split(".");
     const { sub, iss } = JSON.parse(Buffer.from(claims, "base64url").toString());
-    return String(sub ?? iss ?? "");
+    const subject = String(sub ?? iss ?? "");
+    return isReadable([subject]) ? subject : "";
   } catch {
     return "";
   }
 }
 
-/** Postgres refuses some of these characters, and the library looks up what it is sent. */
-function isUnreadable(sent: URLSearchParams): boolean {
-  return /\p{Cc}/u.test([...sent].flat().join(""));
+/** Postgres refuses some control characters, and what is sent is looked up. */
+function isReadable(sent: Iterable<string | string[]>): boolean {
+  return !/\p{Cc}/u.test([...sent].flat().join(""));
 }
 
 /** Returns the library with the OAuth provider; it has 600 kB, and is loaded when the first client signs in. */

@@ -11,6 +11,7 @@ import type { Context } from "../../../core/context";
 import {
   addsFilesByUrl,
   areById,
+  areCreating,
   type CellValues,
   couldBecome,
   differingCells,
@@ -338,6 +339,8 @@ async function settleCreates(run: Run, items: HeldItem[], askedAtMs: number): Pr
   const sinceMs = askedAtMs + (calls.sourceAheadMs ?? 0) - longestAgoMs - marginMs;
   const read = await calls.createdSince(table, sinceMs, byId(items[0]!));
   if (!Array.isArray(read)) return answeredBadly(run, read, items).then(() => false);
+  // Asked before which records are known: what has been made meanwhile is one or the other.
+  const mayBeOthers = await areCreating(ctx.db, set, table, ctx.config.upstreamTimeoutMs);
   const known = await knownRecords(
     ctx.db,
     set.baseId,
@@ -348,7 +351,12 @@ async function settleCreates(run: Run, items: HeldItem[], askedAtMs: number): Pr
   const candidates = read.filter(
     ({ id, createdTime }) => !known.has(id) && Date.parse(createdTime) >= sinceMs - SECOND_MS,
   );
-  await run.settled(matched(items, candidates, made, primary));
+  const outcomes = matched(items, candidates, made, primary);
+  if (mayBeOthers && outcomes.some(({ state }) => state !== "waiting")) {
+    run.rest = { ms: SECOND_MS, why: "Another write is creating records of the table" };
+    return false;
+  }
+  await run.settled(outcomes);
   return true;
 }
 

@@ -247,7 +247,8 @@ async function compare(run: Run): Promise<SqlError | undefined> {
         const has = now.get(item.recordId!);
         const changed = has && [...differingCells(item.expected ?? {}, has), ...staleFiles(item.cells, has)];
         if (!changed || changed.length > 0) return refuseChanged(run, item, changed);
-        if (choosingFiles(item.cells).length > 0) keepFiles(item, has);
+        // Files that are added are added to those that the record has when the change is sent.
+        keepFiles(item, has, choosingFiles(item.cells));
       }
     }
   }
@@ -273,10 +274,12 @@ async function refuseChanged(run: Run, item: HeldItem, changed: string[] | undef
 }
 
 /** Completes the cells that keep files, for a record that has these. */
-function keepFiles(item: HeldItem, has: CellValues): void {
-  const replaced = keepingFiles(item.cells).map((key) => [key, has[key] ?? null]);
-  item.before = { ...item.before, ...Object.fromEntries(replaced) };
-  item.cells = withFiles(item.cells!, has);
+function keepFiles(item: HeldItem, has: CellValues, keys: string[]): void {
+  if (keys.length === 0) return;
+  const replaced = Object.fromEntries(keys.map((key) => [key, has[key] ?? null]));
+  const chosen = Object.fromEntries(keys.map((key) => [key, item.cells![key]!]));
+  item.before = { ...item.before, ...replaced };
+  item.cells = { ...item.cells, ...withFiles(chosen, has) };
 }
 
 /** Completes the operations of the batch that add files, and of those after it that one call can read with them. */
@@ -290,7 +293,7 @@ async function addFiles(run: Run, batch: HeldItem[]): Promise<SqlError | undefin
   if (!(now instanceof Map)) return now;
   for (const item of items) {
     const has = now.get(item.recordId!);
-    if (has) keepFiles(item, has);
+    if (has) keepFiles(item, has, keepingFiles(item.cells));
     else if (batch.includes(item)) return refuseChanged(run, item, undefined);
   }
   return undefined;

@@ -29,6 +29,8 @@ import { Strangers } from "./strangers";
 const CONNECTIONS = { most: 2000, mostPer: { base: 200, network: 1000 } };
 /** Bytes of requests that have no answer yet. */
 const MEMORY = { most: 8 * MAX_WRITE_BYTES, mostPer: { network: 4 * MAX_WRITE_BYTES } };
+/** The first bytes of a request do not count there: a few large requests must not keep out all small ones. */
+const SMALL_BYTES = 64 * 1024;
 /** Our own SQLSTATE, by which the triggers know that nothing was sent. */
 const NOT_TAKEN = "BT001";
 /** Time until a client has authenticated, ms. */
@@ -68,8 +70,13 @@ export interface WriteEndpointServer {
 export async function openWriteEndpoint(options: EndpointOptions): Promise<WriteEndpointServer> {
   const connections = new Set<Connection>();
   const strangers = new Strangers();
-  const { budgets = { connections: new SharedBudget(CONNECTIONS), memory: new SharedBudget(MEMORY) } } =
-    options;
+  const {
+    budgets = {
+      connections: new SharedBudget(CONNECTIONS),
+      memory: new SharedBudget(MEMORY),
+      smallBytes: SMALL_BYTES,
+    },
+  } = options;
   const server = net.createServer({ noDelay: true }, (socket) => {
     const network = networkOf(socket.remoteAddress ?? "unknown");
     const place = strangers.enter(network, () => socket.destroy());
@@ -106,6 +113,8 @@ interface Stranger {
 interface Budgets {
   connections: SharedBudget<"base">;
   memory: SharedBudget<never>;
+  /** So many bytes of each request do not count. */
+  smallBytes: number;
 }
 
 class Connection {
@@ -124,6 +133,8 @@ class Connection {
   #place: BudgetShare | undefined;
   /** Of the request that arrives or is being answered. */
   #memory: BudgetShare | undefined;
+  /** What may still arrive of it without counting, bytes. */
+  #smallBytes = 0;
   /** Messages are handled one after the other. */
   #work: Promise<void> = Promise.resolve();
   #isHandling = false;
@@ -205,8 +216,11 @@ class Connection {
       this.#waitFor(REQUEST_MS);
       this.#place?.keep();
       this.#memory = this.#budgets.memory.open({ network: this.#accountId }, { giveWay });
+      this.#smallBytes = this.#budgets.smallBytes;
     }
-    if (this.#memory.take(bytes)) return true;
+    const counted = Math.max(0, bytes - this.#smallBytes);
+    this.#smallBytes = Math.max(0, this.#smallBytes - bytes);
+    if (counted === 0 || this.#memory.take(counted)) return true;
     giveWay();
     return false;
   }

@@ -269,13 +269,19 @@ function scopesOf({ mayPropose }: Pick<Agent, "mayPropose">): AgentScope[] {
  *
  * @throws BasetideError `replica_unavailable`, `replica_busy` if SQL users are left. Revoking it again completes it
  */
+async function endAccess(db: Db | TransactionSql, agentId: string): Promise<void> {
+  await db`delete from api_tokens where agent_id = ${agentId}`;
+  for (const table of ["oauth_consents", "oauth_access_tokens", "oauth_refresh_tokens"])
+    await db`delete from ${db(table)} where reference_id = ${agentId}`;
+}
+
 export async function revokeAgent(ctx: AgentContext, agent: Agent): Promise<void> {
   const { id, accountId, name } = agent;
+  // At once: a call that makes its SQL user may hold the agent for long.
+  await endAccess(ctx.db, id);
   await ctx.db.begin(async (tx) => {
     await tx`select from agents where id = ${id} for update`;
-    await tx`delete from api_tokens where agent_id = ${id}`;
-    for (const table of ["oauth_consents", "oauth_access_tokens", "oauth_refresh_tokens"])
-      await tx`delete from ${tx(table)} where reference_id = ${id}`;
+    await endAccess(tx, id);
     await tx`delete from agent_bases where agent_id = ${id}`;
   });
   await revokeAgentUsers(ctx, id);

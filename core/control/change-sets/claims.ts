@@ -120,13 +120,29 @@ export async function renewChangeSet(
 export async function restChangeSet(db: Db, { id, holder }: SetHold, { ms, why }: SetRest): Promise<void> {
   await db`
     update change_sets
-    set held_until = null, problem = ${why}, rests_until = now() + ${ms}::float8 * interval '1 millisecond'
+    set holder = null, held_until = null, problem = ${why}, rests_until = now() + ${ms}::float8 * interval '1 millisecond'
     where id = ${id} and holder = ${holder} and ended_at is null`;
 }
 
 /** Lets another proxy take the set at once. */
 export async function releaseChangeSet(db: Db, { id, holder }: SetHold): Promise<void> {
-  await db`update change_sets set held_until = null where id = ${id} and holder = ${holder}`;
+  await db`update change_sets set holder = null, held_until = null where id = ${id} and holder = ${holder}`;
+}
+
+/** Returns whether calls that create records of the table may be under way for other sets of the base: they began in `withinMs`. */
+export async function areCreating(
+  db: Db,
+  { id, baseId }: Pick<HeldSet, "id" | "baseId">,
+  table: string,
+  withinMs: number,
+): Promise<boolean> {
+  const [item] = await db`
+    select from change_items as i join change_sets as s on s.id = i.set_id
+    where s.base_id = ${baseId} and s.id <> ${id} and s.ended_at is null
+      and i.state = 'sent' and i.operation = 'create' and i.table_ref = ${table}
+      and i.sent_at > now() - ${withinMs}::float8 * interval '1 millisecond'
+    limit 1`;
+  return item !== undefined;
 }
 
 /** Returns the next operations that have no result, in their order: first those that were sent. */

@@ -28,6 +28,7 @@ export {
   requireRoom,
 } from "./change-sets";
 export {
+  areCreating,
   claimChangeSet,
   endApplied,
   endChangeSet,

@@ -210,10 +210,14 @@ function agentUsers(db: Db, where: ReturnType<Db>): Promise<SqlUser[]> {
 /** @returns the errors of those that could not be revoked */
 async function revokeEach(ctx: UserContext, users: SqlUser[]): Promise<unknown[]> {
   const failed: unknown[] = [];
-  for (const user of users)
-    await revokeSqlUser(ctx, await getDatabase(ctx.db, user.databaseId), user).catch((error: unknown) =>
-      failed.push(error),
-    );
+  for (const user of users) {
+    try {
+      await revokeSqlUser(ctx, await getDatabase(ctx.db, user.databaseId), user);
+    } catch (error) {
+      // With its database, the user is gone.
+      if (!isBasetideError(error, "not_found")) failed.push(error);
+    }
+  }
   return failed;
 }
 
@@ -251,7 +255,11 @@ async function addUser(
       // Waits for a deletion of the database, and lets concurrent requests count one after the other.
       const [locked] = await tx`select from databases where id = ${database.id} for update`;
       if (!locked) throw new BasetideError("not_found", `There is no database ${database.id}`);
-      if (agentId !== undefined) await requireReads(tx, database.id, agentId);
+      if (agentId !== undefined) {
+        // Before its bases, as a revocation does.
+        await tx`select from agents where id = ${agentId} for key share`;
+        await requireReads(tx, database.id, agentId);
+      }
       await requireRoom(tx, database.id, ctx.config.databaseSqlUsers);
       await tx`
         insert into sql_users (id, database_id, name, role_name, encrypted_password, created_by, agent_id)

@@ -4,8 +4,8 @@
 -- no living proxy holds. Returns it, or nothing.
 --   most_of_account  sets of an account that are held at once
 --   given_up         how long after its decision a set is claimed even if its setting is off, to be ended
--- Of a base, only the first set is claimed, and while no other is held. What a SQL transaction has left is only looked up: it
--- waits for no other set. One claim is made at a time: its second statement sees all claims before it.
+-- Of a base, only the first set is claimed, and while no other is held; one that was canceled comes before all others: what it had
+-- sent is looked up before others change it. What a SQL transaction has left is only looked up: it waits for no other set. One claim is made at a time: its second statement sees all claims before it.
 create or replace function claim_change_set(
   p_holder text, p_held_for interval, p_most_of_account integer, p_given_up interval)
 returns setof change_sets
@@ -28,7 +28,8 @@ begin
               where other.base_id = due.base_id and other.id <> due.id and not other.is_awaited
                 and other.ended_at is null and other.state <> 'proposed'
                 and (other.held_until >= now() or change_set_may_run(other, its, p_given_up)
-                  and (other.decided_at, other.id) < (due.decided_at, due.id)))
+                  and (other.state <> 'canceled', other.decided_at, other.id)
+                    < (due.state <> 'canceled', due.decided_at, due.id)))
             and (
               select count(*) from change_sets as held join bases as b on b.id = held.base_id
               where held.ended_at is null and held.held_until >= now() and not held.is_awaited

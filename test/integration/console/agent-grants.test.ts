@@ -275,6 +275,25 @@ test("an agent that is being revoked gets no SQL user from a call under way, and
   expect(await sqlUsersOf(agent.id)).toBe(0);
 });
 
+test("the token of an agent that is being revoked ends at once, also while a call makes its SQL user", async () => {
+  const base = await shop();
+  const { db } = fleet.ctx;
+  const agent = await newAgent(base.accountId, [{ baseId: base.id, tables: null }]);
+  const hasToken = async () => (await db`select from api_tokens where agent_id = ${agent.id}`).length > 0;
+  const made = Promise.withResolvers<void>();
+  const locked = Promise.withResolvers<void>();
+  const making = db.begin(async (tx) => {
+    await tx`select from agents where id = ${agent.id} for key share`;
+    locked.resolve();
+    await made.promise;
+  });
+  await locked.promise;
+  const revoking = revokeAgent(as(), agent);
+  await until(async () => !(await hasToken()), { what: "the token has ended" });
+  made.resolve();
+  await Promise.all([making, revoking]);
+});
+
 test("an agent that a member makes or renews by the API ends with their role, and with their membership", async () => {
   const base = await shop();
   const { accountId } = base;

@@ -648,6 +648,15 @@ describe("attacks", () => {
     "grant_type client_id redirect_uri code code_verifier refresh_token resource scope token client_assertion response_type prompt state request_uri claims max_age".split(
       " ",
     );
+  test("an assertion that names a client of control characters is that of no client", async () => {
+    const claims = Buffer.from(JSON.stringify({ sub: "\0" })).toString("base64url");
+    for (const path of ["/oauth2/token", "/oauth2/revoke"])
+      expect(await post(path, { client_assertion: `x.${claims}.y`, token: "bta_x" })).toMatchObject({
+        status: 401,
+        body: { error: "invalid_client" },
+      });
+  });
+
   fuzz(
     "any request to sign in is answered",
     300,

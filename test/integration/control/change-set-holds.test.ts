@@ -5,6 +5,7 @@ import { getBase } from "../../../core/control/bases";
 import {
   claimChangeSet,
   createChangeSet,
+  decideChangeSet,
   type HeldSet,
   newAwaitedSet,
   recordSent,
@@ -124,4 +125,28 @@ test("a set that cannot continue is held by no proxy until it is due again, and 
     problem: "The key is rejected",
     encryptedApiKey: "another",
   });
+});
+
+test("a canceled set, whose calls may have been made, is looked up before later sets of the base are carried out", async () => {
+  const { control, db, baseId, set, create, claim, sends } = await scene();
+  await using _ = control;
+  const held = await claim();
+  expect(await sends(held)).toBe(true);
+  await restChangeSet(db, held, { ms: 60_000, why: "Airtable does not answer" });
+  await create();
+  await decideChangeSet(control.ctx, await getBase(db, baseId), set.id, "cancel");
+  expect((await claim()).id).toBe(set.id);
+});
+
+test("a renewal that arrives after its set was let go of holds nothing", async () => {
+  const { control, db, claim } = await scene();
+  await using _ = control;
+  for (const letGo of [
+    (held: HeldSet) => restChangeSet(db, held, { ms: 0, why: "" }),
+    (held: HeldSet) => releaseChangeSet(db, held),
+  ]) {
+    const held = await claim();
+    await letGo(held);
+    expect(await renewChangeSet(db, held, "")).toBeUndefined();
+  }
 });

@@ -9,6 +9,8 @@ import {
   decideChangeSet,
   getChangeSet,
   listChangeItems,
+  newAwaitedSet,
+  recordOutcomes,
   recordSent,
   undoChangeSet,
   unfinishedItems,
@@ -434,6 +436,38 @@ test("a create whose record another set already changes is found all the same", 
   expect(await at.ended(set)).toMatchObject({ state: "applied" });
   expect(await at.ended(change)).toMatchObject({ state: "applied" });
   expect(at.inSource()).toMatchObject([{ fields: { Name: "New", Status: "Done" } }]);
+});
+
+test("a record is not taken for that of a create while the call of another set may have made it", async () => {
+  const at = await tasks(0);
+  const { ctx } = stack;
+  const { db } = ctx;
+  await db`update bases set sql_writes = true where id = ${at.base.id}`;
+  const asked = { baseId: at.base.id, sqlRole: "writer", applicationName: "", note: "", typecast: false };
+  const operations: Operations = [{ operation: "create", table: "Tasks", fields: { Name: "Twice" } }];
+  const [lost, other] = [1, 2].map(() => newAwaitedSet(ctx, { ...asked, operations, sending: 1 }));
+  await lost!.record();
+  await other!.record();
+  // The other call is under way, and has had its effect.
+  await db`update change_items set sent_at = now() + interval '1 hour' where set_id = ${other!.set.id}`;
+  await api("POST", at, { records: [{ fields: { Name: "Twice" } }] });
+  const [{ id: recordId } = { id: "" }] = at.inSource();
+  await db`update change_sets set held_until = now() where id = ${lost!.set.id}`;
+  await db.notify("basetide_change_sets", lost!.set.id);
+  const rests = async () => {
+    const [row] = await db`select from change_sets where id = ${lost!.set.id} and rests_until is not null`;
+    return row !== undefined;
+  };
+  await until(rests, { what: "the look-up waits for the other call" });
+  await recordOutcomes(ctx, other!.set.id, [{ id: other!.items[0]!.id, state: "applied", recordId }]);
+  const [item] = await until(
+    async () => {
+      const items = await listChangeItems(ctx, lost!.set.id, { from: 0, limit: 1 });
+      return items[0]?.state !== "sent" && items;
+    },
+    { what: "the create has a result", timeoutMs: 30_000 },
+  );
+  expect(item).toMatchObject({ state: "not_applied", recordId: null });
 });
 
 test("a proxy that stops leaves its set to another one", async () => {

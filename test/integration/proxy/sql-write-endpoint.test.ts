@@ -9,8 +9,11 @@ import { freePort } from "../../support/free-port";
 import { until } from "../../support/poll";
 
 /** Opens one whose bases have names of two letters: that of the account, and another one. */
-async function endpoint(budgets: { connections: SharedBudget<"base">; memory: SharedBudget<never> }) {
-  const { memory } = budgets;
+async function endpoint(
+  shared: { connections: SharedBudget<"base">; memory: SharedBudget<never> },
+  smallBytes = 0,
+) {
+  const { memory } = shared;
   const slow = Promise.withResolvers<void>();
   const port = await freePort();
   const server = await openWriteEndpoint({
@@ -23,7 +26,7 @@ async function endpoint(budgets: { connections: SharedBudget<"base">; memory: Sh
       if ("slow" in (request as object)) await slow.promise;
       return { answer: "made" };
     },
-    budgets,
+    budgets: { ...shared, smallBytes },
   });
   onTestFinished(() => server.stop());
   return {
@@ -78,6 +81,22 @@ test("I8: requests of one account leave memory for those of others", async () =>
   expect(await a1.lost).toBe("BT001");
   answerSlow();
   expect(await answer).toBe(MADE);
+  expect(memory.total).toBe(0);
+});
+
+test("I8: while large requests of other accounts are answered, small ones are", async () => {
+  const memory = new SharedBudget<never>({ most: 4000, mostPer: { network: 2000 } });
+  const connections = new SharedBudget<"base">({ most: 9, mostPer: { base: 9, network: 9 } });
+  const { connect, answerSlow } = await endpoint({ connections, memory }, 500);
+  const large = await Promise.all(
+    ["a1", "b1"].map(async (user) => (await connect(user)).ask(2400, "slow")).map((asked) => ({ asked })),
+  );
+  await until(() => memory.total > 3700, { what: "both have arrived" });
+  const other = await connect("c1");
+  expect(await other.ask(400)).toBe(MADE);
+  expect(await other.ask(1500)).toBe("BT001");
+  answerSlow();
+  for (const { asked } of large) expect(await asked).toBe(MADE);
   expect(memory.total).toBe(0);
 });
 

@@ -193,6 +193,27 @@ test("attach, and an update that adds to what SQL shows, keep files that SQL doe
   expect(files()).toEqual(["b.txt"]);
 });
 
+test("a row that loses a file in one cell keeps what its transaction has added to another", async () => {
+  const at = await writableTasks(stack);
+  const { control } = stack.sandbox;
+  control.addField(at.sourceBaseId, "Tasks", { name: "Photos", type: "multipleAttachments" });
+  const [{ id } = { id: "" }] = at.inSource();
+  const cell = (...names: string[]) => names.map((name) => ({ url: `https://files.example/${name}` }));
+  control.updateRecords(at.sourceBaseId, "Tasks", [
+    { id, fields: { Files: cell("a.txt"), Photos: cell("1.png", "2.png") } },
+  ]);
+  await at.sync();
+  const sql = await at.writer();
+  await sql.begin("read write", async (tx) => {
+    await tx`select write.attach('tasks', ${id}, 'files', 'https://files.example/b.txt')`;
+    await tx`
+      update write.tasks set files = files || array['https://files.example/c.txt'], photos = photos[2:] where id = ${id}`;
+  });
+  const names = (field: string) =>
+    (at.inSource()[0]![field] as { filename: string }[]).map(({ filename }) => filename);
+  expect([names("Files"), names("Photos")]).toEqual([["a.txt", "b.txt", "c.txt"], ["2.png"]]);
+});
+
 test("a COMMIT takes as long as Airtable does, also beyond statement_timeout, which Postgres does not apply to it", async () => {
   const at = await writableTasks(stack, 0);
   const sql = await at.writer();

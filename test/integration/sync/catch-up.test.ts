@@ -128,7 +128,8 @@ test("C1: a base in live mode that a worker has leased", async () => {
 test("C1: a base that is paced by its budget, with calls that count as clients'", async () => {
   await using one = await scene({}, 50);
   const { ctx } = one.fleet;
-  const base = await resting(one, 2000);
+  // So few that it rests even on the last evening of a month.
+  const base = await resting(one, 60);
   const calls = async () => (await quotaUse(ctx.db, base)).month;
   const before = await calls();
   await bothAreShown(one);
