@@ -6,6 +6,7 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { type SandboxHandle, type SandboxOptions, startSandbox } from "../../apps/sandbox/server";
 import { type RunningWorker, startWorker } from "../../apps/worker/start";
+import { withTimeout } from "../../core/async";
 import { readConfig } from "../../core/config";
 import {
   type Base,
@@ -27,6 +28,9 @@ import { clusterUrl } from "./cluster-url";
 import { hostedUrl } from "./hosted-url";
 import { until } from "./poll";
 import { testAccount } from "./test-account";
+
+/** The longest stop of a worker on a busy machine, ms. */
+const STOPPED_MS = 60_000;
 
 /** The source of a fleet's bases, and a key that can read them. */
 export interface FleetSource {
@@ -103,8 +107,11 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
   const addWorker = async (lease?: typeof holdLease) => {
     const started = await startWorker(open("worker"), lease ? { port: 0, lease } : { port: 0 });
     let stopping: Promise<void> | undefined;
-    const worker = { ...started, stop: () => (stopping ??= started.stop()) };
-    releases.defer(() => worker.stop());
+    const worker = { ...started, stop: () => (stopping ??= hasStopped(started)) };
+    // One that does not stop fails the test that stops it, or else this.
+    releases.defer(async () => {
+      await (stopping ? stopping.catch(() => {}) : worker.stop());
+    });
     workers.push(worker);
     return worker;
   };
@@ -146,6 +153,14 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
       pool((await databaseCredentials(ctx, await getDatabase(ctx.db, base.database.id))).url),
     [Symbol.asyncDispose]: () => releases.disposeAsync(),
   };
+}
+
+/** @throws Error if the worker does not stop, which says what it holds */
+async function hasStopped({ worker, stop }: RunningWorker): Promise<void> {
+  const late = () => {
+    throw new Error(`a worker has not stopped within ${STOPPED_MS} ms; it holds ${worker.busy} bases`);
+  };
+  await withTimeout(STOPPED_MS, late, stop());
 }
 
 /** Only vitest knows the test database; a bench starts its own. */
