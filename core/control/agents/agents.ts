@@ -263,18 +263,19 @@ function scopesOf({ mayPropose }: Pick<Agent, "mayPropose">): AgentScope[] {
   return mayPropose ? ["agent:read", "agent:propose"] : ["agent:read"];
 }
 
-/**
- * Revokes an agent: its token, the clients that act as it and what it may read at once, so that no call grants it anything
- * from then on; then its SQL users; and then deletes it. Proposals that it made stay.
- *
- * @throws BasetideError `replica_unavailable`, `replica_busy` if SQL users are left. Revoking it again completes it
- */
+/** Ends its token, and the clients that act as it. */
 async function endAccess(db: Db | TransactionSql, agentId: string): Promise<void> {
   await db`delete from api_tokens where agent_id = ${agentId}`;
   for (const table of ["oauth_consents", "oauth_access_tokens", "oauth_refresh_tokens"])
     await db`delete from ${db(table)} where reference_id = ${agentId}`;
 }
 
+/**
+ * Revokes an agent: its token, the clients that act as it and what it may read at once, so that no call grants it anything
+ * from then on; then its SQL users; and then deletes it. Proposals that it made stay.
+ *
+ * @throws BasetideError `replica_unavailable`, `replica_busy` if SQL users are left. Revoking it again completes it
+ */
 export async function revokeAgent(ctx: AgentContext, agent: Agent): Promise<void> {
   const { id, accountId, name } = agent;
   // At once: a call that makes its SQL user may hold the agent for long.
