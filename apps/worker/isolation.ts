@@ -4,7 +4,7 @@
  * A child that exits, freezes or uses too much memory is recorded as a crash of the bases whose leases it held. If that
  * is a single base, it is certainly the cause.
  */
-import { fileURLToPath } from "node:url";
+import { appPath } from "../../core/app-path";
 import type { Context } from "../../core/context";
 import { BasetideError } from "../../core/errors";
 import type { Queue, Suspect } from "../../core/queue";
@@ -12,7 +12,7 @@ import type { LeaseSignals } from "../../core/sync/lease";
 import { type Child, startChild } from "./isolated-child";
 import { companyLimit, type Group, groupFor } from "./suspect-groups";
 
-const CHILD = fileURLToPath(new URL("isolated.ts", import.meta.url));
+const CHILD = appPath("apps/worker/isolated.ts");
 /** How long a child without bases is kept, ms. */
 const IDLE_MS = 5000;
 /** If there is no room for a base, it is retried after this time, ms. */

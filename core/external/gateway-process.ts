@@ -2,9 +2,10 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { appPath } from "../app-path";
 import type { Report } from "./messages";
 
-const MAIN = new URL("./gateway/main.ts", import.meta.url).pathname;
+const MAIN = appPath("core/external/gateway/main.ts");
 const BEAT_MS = 1000;
 /**
  * Consecutive beats without an answer. Counted in beats, not in time: a parent that was itself frozen draws no

@@ -1,6 +1,7 @@
 /** Installs the parts of a replica other than its tables: schemas, state, functions, and the customer's grants. */
 import { readFileSync } from "node:fs";
 import type postgres from "postgres";
+import { appPath } from "../app-path";
 import { isBasetideError } from "../errors";
 import type { ServerUrl } from "../external";
 import { ARRAY_TYPES, isNewer, isTemplateOutdated, templateVersion, WATCHED_BY_SERVER } from "../postgres";
@@ -38,7 +39,7 @@ const template = [
   "handover.sql",
   "pins.sql",
 ]
-  .map((name) => readFileSync(new URL(`../../sql/replica/${name}`, import.meta.url), "utf8"))
+  .map((name) => readFileSync(appPath("sql/replica", name), "utf8"))
   .join("\n");
 
 /** Raised with every release that changes the template. */
@@ -129,14 +130,7 @@ export async function installReplica(
 
 /** The same in a transaction, for its current role. */
 export async function installIn(tx: postgres.TransactionSql, options: InstallOptions): Promise<void> {
-  const { schema, swap } = schemasOf(options.schema);
-  const { write, own } = writeSchemasOf(options.schema);
-  const text = template
-    .replaceAll("{{swap_text}}", `'${`${options.schema}_swap`.replaceAll("'", "''")}'`)
-    .replaceAll("{{schema}}", schema)
-    .replaceAll("{{swap}}", swap)
-    .replaceAll("{{write}}", write)
-    .replaceAll("{{write_own}}", own);
+  const { swap } = schemasOf(options.schema);
   // Poolers may have dropped the connection's own setting. Bodies are compiled when they are first called: checking all
   // of them here is a third of the cost of installing.
   await tx.unsafe(`
@@ -148,7 +142,7 @@ export async function installIn(tx: postgres.TransactionSql, options: InstallOpt
     select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version`;
   const isInstalled = options.isNew && installed?.version === INSTALLED_VERSION;
   if (!isInstalled && !isNewer(installed?.version, INSTALLED_VERSION)) {
-    await tx.unsafe(text);
+    await tx.unsafe(templateFor(options.schema));
     await tx.unsafe(`comment on schema ${swap} is '${INSTALLED_VERSION}'`);
   }
   const [us] = await tx<{ name: string }[]>`select current_user::text as name`;
@@ -158,6 +152,15 @@ export async function installIn(tx: postgres.TransactionSql, options: InstallOpt
   }
   await ensureReaders(tx, options.role);
   await grantReads(tx, options.schema, options.role);
+}
+
+/** In one pass: each would make another text of 300 kB. */
+function templateFor(name: string): string {
+  const { schema, swap } = schemasOf(name);
+  const { write, own } = writeSchemasOf(name);
+  const swapText = `'${`${name}_swap`.replaceAll("'", "''")}'`;
+  const values: Record<string, string> = { schema, swap, write, write_own: own, swap_text: swapText };
+  return template.replace(/\{\{(\w+)\}\}/g, (whole, key: string) => values[key] ?? whole);
 }
 
 /** Gives the readers' role the rights in all replicas of the database that its own role has. Idempotent. */

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import type { Sql } from "postgres";
+import { appPath } from "../app-path";
 import { BasetideError } from "../errors";
 import { quoteIdent } from "./naming";
 import { databaseUrl, overRaces, withAdmin } from "./provision";
@@ -20,7 +21,7 @@ export interface Login {
 
 /** The text of a file in `sql/server`. */
 export function serverSql(name: string): string {
-  return readFileSync(new URL(`../../sql/server/${name}`, import.meta.url), "utf8");
+  return readFileSync(appPath("sql/server", name), "utf8");
 }
 
 /** @throws BasetideError `config_invalid` for a URL without a user or a password */

@@ -7,6 +7,7 @@
  */
 import { readFileSync } from "node:fs";
 import type { Sql, TransactionSql } from "postgres";
+import { appPath } from "../app-path";
 import { BasetideError } from "../errors";
 import { LOCK_TIMEOUT } from "./change-shape";
 import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
@@ -18,7 +19,7 @@ import { serverSql } from "./server-roles";
 import { WRITABLE_TYPES } from "./writable-types";
 import { DBLINK_SCHEMA, writeSchemasOf } from "./write-schemas";
 
-const door = readFileSync(new URL("../../sql/replica/write-door.sql", import.meta.url), "utf8");
+const door = readFileSync(appPath("sql/replica/write-door.sql"), "utf8");
 /** What a superuser runs where the admin may not: it creates dblink for the admin. */
 const dblinkStatements = serverSql("dblink.sql");
 

@@ -6,13 +6,14 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { lexer, type Token, type Tokens, walkTokens } from "marked";
+import { appPath } from "../../../core/app-path";
 import type { Config } from "../../../core/config";
 import { anchorMaker, plainText } from "../../../views/docs/text";
 import type { DocGroup, DocHeading, DocPage } from "../../../views/docs/types";
 import { MCP_PATH } from "../mcp/path";
 import { contents } from "./contents";
 
-const ROOT = join(import.meta.dirname, "../../..");
+const ROOT = appPath();
 const FOLDER = "docs";
 export const DOCS_PATH = "/docs";
 export const SKILL_PATH = "/skills/basetide/SKILL.md";
@@ -139,7 +140,7 @@ let skill: string | undefined;
 
 /** Returns the skill with which an agent learns to use this service. */
 export function skillText({ consoleUrl, proxyUrl }: Pick<Config, "consoleUrl" | "proxyUrl">): string {
-  skill ??= readFileSync(join(import.meta.dirname, "skill.txt"), "utf8");
+  skill ??= readFileSync(appPath("apps/console/docs/skill.txt"), "utf8");
   return skill
     .replaceAll("{CONSOLE_URL}", new URL(consoleUrl).origin)
     .replaceAll("{PROXY_URL}", proxyUrl.replace(/\/$/, ""));

@@ -1,5 +1,6 @@
 /** Recognizes passwords that attackers try first. */
 import { readFileSync } from "node:fs";
+import { appPath } from "../../app-path";
 
 export const COMMON_PASSWORD =
   "This password is one of the most common ones, which attackers try first. Several unrelated words make a strong one.";
@@ -21,6 +22,6 @@ export function isCommonPassword(password: string, email = ""): boolean {
 }
 
 function readList(): string[] {
-  const text = readFileSync(new URL("common-passwords.txt", import.meta.url), "utf8");
+  const text = readFileSync(appPath("core/control/accounts/common-passwords.txt"), "utf8");
   return text.split("\n").filter((line) => line !== "" && !line.startsWith("# ") && line !== "#");
 }

@@ -6,6 +6,7 @@
  */
 import { Worker } from "node:worker_threads";
 import PQueue from "p-queue";
+import { appPath } from "../../app-path";
 import { BasetideError } from "../../errors";
 import { type BudgetShare, SharedBudget } from "../../http";
 import { COMMON_PASSWORD, isCommonPassword } from "./common-passwords";
@@ -122,7 +123,7 @@ function onThread(work: Work): Promise<string | boolean> {
 }
 
 function startThread(): Worker {
-  const started = new Worker(new URL("./password-thread.ts", import.meta.url));
+  const started = new Worker(appPath("core/control/accounts/password-thread.ts"));
   started.unref();
   return started;
 }

@@ -6,11 +6,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type pg from "pg";
+import { appPath } from "../../app-path";
 import type { Db } from "../../context";
 import type { Logger } from "../../log";
 import { isTemplateOutdated, templateVersion } from "../../postgres";
 
-const FUNCTIONS_DIR = join(import.meta.dirname, "../../../sql/control/functions");
+const FUNCTIONS_DIR = appPath("sql/control/functions");
 /** Raised with every released change of the functions. */
 const REVISION = 6;
 

@@ -7,14 +7,14 @@
  * do.
  */
 import { readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { appPath } from "../../app-path";
 import type { Db } from "../../context";
 import type { Logger } from "../../log";
 import { asControlError, closePg, connectPg, requireKeptSessions } from "../../postgres";
 import { closeControl } from "./close-control";
 import { areFunctionsCurrent, installFunctions } from "./functions";
 
-const MIGRATIONS_DIR = join(import.meta.dirname, "../../../sql/control/migrations");
+const MIGRATIONS_DIR = appPath("sql/control/migrations");
 const MIGRATIONS_TABLE = "schema_migrations";
 
 /**
