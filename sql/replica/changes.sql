@@ -146,7 +146,7 @@ $same$;
 -- differences(old row, new row, names, signed): the text of a query for the columns that differ, under their new names;
 -- null if none does. The arguments are columns and parameters of the enclosing statement, which has no `cell` or
 -- `name`:
---   p_names   old name → new name, of the columns to compare; null: all, and none was renamed
+--   p_names   old name to new name, of the columns to compare; null: all, and none was renamed
 --   p_signed  columns whose signatures are ignored
 -- It is a text because Postgres calls a function with a pinned search path once per row. The rows must be columns
 -- there, not expressions, which would be computed again for every column.
@@ -173,7 +173,7 @@ begin
   return coalesce(found, '{}');
 end $rows_of$;
 
--- record_changes(…): records rows that were inserted, and rows that were updated (p_before has their old values).
+-- record_changes(...): records rows that were inserted, and rows that were updated (p_before has their old values).
 create or replace function {{swap}}.record_changes(
   p_table {{swap}}._tables, p_by text, p_before jsonb[], p_inserted text[], p_updated text[]
 ) returns void language plpgsql as $record_changes$
@@ -194,7 +194,7 @@ begin
     {{swap}}.signed_columns(p_table.spec -> 'columns'), {{swap}}.alias_names(p_table.name);
 end $record_changes$;
 
--- record_deletes(…): records rows that are about to be deleted.
+-- record_deletes(...): records rows that are about to be deleted.
 create or replace function {{swap}}.record_deletes(p_name text, p_by text, p_ids text[]) returns void
 language plpgsql as $record_deletes$
 begin

@@ -27,7 +27,7 @@ begin
     {{swap}}.common_values(p_built, v_new, {{swap}}.is_published(v_live.name)));
 end $start_compare$;
 
--- compare_some(…): ids of rows that differ, among the next p_most rows of the built table after the id p_after and the
+-- compare_some(...): ids of rows that differ, among the next p_most rows of the built table after the id p_after and the
 -- live table's rows in that range; and the last id, null when there are no more. Blocks no session: rows that are
 -- written from now on are in the recent-writes log.
 create or replace function {{swap}}.compare_some(

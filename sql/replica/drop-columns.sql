@@ -1,6 +1,6 @@
 -- Drops the columns of deleted fields. Installed with install.sql.
 
--- drop_columns(…): drops the live table's columns that its new catalog row does not have. BT002: the live table has
+-- drop_columns(...): drops the live table's columns that its new catalog row does not have. BT002: the live table has
 -- another shape than p_shape, or other columns. What others have put on them is reported (column-parts.sql).
 --   p_timeout   longest wait for all locks together      p_statements  run at the end
 --   p_settled   sessions that read the catalog and had time to lock what they found; null: all of them

@@ -11,7 +11,7 @@ language sql as $stale_fillings$
       and a.attname not in (select c.filling from {{swap}}.merge_columns(p_live, p_table) as c where c.is_filling and c.was is null))
 $stale_fillings$;
 
--- start_fill(…): adds the columns to the live table that the values of new ones are written to. Parameters as for
+-- start_fill(...): adds the columns to the live table that the values of new ones are written to. Parameters as for
 -- merge_in. Returns the input of index_fillings: what others' indexes on columns with another type so far are on the new
 -- ones. Postgres describes them when the old columns have the names of the new ones for a moment.
 create or replace function {{swap}}.start_fill(
@@ -87,7 +87,7 @@ begin
   return v_rows > p_most;
 end $lacks_twins$;
 
--- index_fillings(…): creates those indexes, which blocks writers of the table, but no reader. One that is impossible (its
+-- index_fillings(...): creates those indexes, which blocks writers of the table, but no reader. One that is impossible (its
 -- expression does not fit) is left out. Also gives the planner statistics of the new columns.
 create or replace function {{swap}}.index_fillings(p_epoch bigint, p_shape integer, p_table jsonb, p_twins jsonb) returns void
 language plpgsql as $index_fillings$
@@ -127,7 +127,7 @@ begin
   return v_live;
 end $live_to_fill$;
 
--- fill_some(…): writes the values of new columns for the next p_most rows after the id p_after. Returns the last id,
+-- fill_some(...): writes the values of new columns for the next p_most rows after the id p_after. Returns the last id,
 -- null when there are no more, and how many rows were written.
 create or replace function {{swap}}.fill_some(
   p_epoch bigint, p_shape integer, p_built text, p_table jsonb, p_after text, p_most integer,

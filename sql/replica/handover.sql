@@ -17,7 +17,7 @@ create table if not exists {{swap}}._known_rows (
 -- Hashes do not compress.
 alter table {{swap}}._known_rows alter column fingerprints set storage external;
 
--- hand_over(epoch, program, …): replaces what is stored with what the lease knows, one element of each array per table.
+-- hand_over(epoch, program, ...): replaces what is stored with what the lease knows, one element of each array per table.
 create or replace function {{swap}}.hand_over(
   p_epoch bigint, p_program text, p_tables text[], p_shapes integer[], p_logged_up_to bigint[],
   p_compared_ago_ms float8[], p_fingerprints text[]

@@ -354,7 +354,7 @@ begin
   perform pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' table ' || p_table, 0));
 end $lock$;
 
--- mark_sync(epoch, completes, begins, …): the running sync has completed now, another one begins now, or both. With
+-- mark_sync(epoch, completes, begins, ...): the running sync has completed now, another one begins now, or both. With
 -- p_tables, a sync begins that reads these tables, and the result is:
 --   read_version     a new one
 --   is_same_catalog  whether the catalog still has the state p_catalog
@@ -426,7 +426,7 @@ begin
   end if;
 end $mark_sync$;
 
--- complete_sync(epoch, …): a sync has completed now, and the next one begins, or none. Sweep follows sweep, so this is the
+-- complete_sync(epoch, ...): a sync has completed now, and the next one begins, or none. Sweep follows sweep, so this is the
 -- only statement of a sweep that changes nothing.
 --   p_catalog, p_tables, p_applied_versions  as in mark_sync: what the sync knows, and so the next one
 --   p_logged_up_to                           the smallest of the applied versions

@@ -7,7 +7,7 @@
 -- the values are first written to a column with a name of ours, a few rows at a time, which is then renamed. The new
 -- column of a field that got another type takes the old one's name in that transaction (column-parts.sql).
 
--- merge_in(…): makes the live table equal to the built one, columns included. The caller drops the built one.
+-- merge_in(...): makes the live table equal to the built one, columns included. The caller drops the built one.
 --   behind   the recent-writes log has an image for this table that the caller has not seen (p_seen): read it and call again
 --   unlike   they cannot be merged: `obstacle` says why, and the remedy
 --   absent   there is no live table: move it in (shapes.sql)
@@ -176,7 +176,7 @@ begin
   return p_live;
 end $as_it_is$;
 
--- ids_to_fill(…): at most p_most rows of the built table whose value in a new column differs from the column's default
+-- ids_to_fill(...): at most p_most rows of the built table whose value in a new column differs from the column's default
 -- or from what it has been filled with; among p_among unless that is null.
 create or replace function {{swap}}.ids_to_fill(
   p_live {{swap}}._tables, p_built text, p_table jsonb, p_common jsonb, p_among text[], p_most integer
@@ -197,7 +197,7 @@ begin
   return found;
 end $ids_to_fill$;
 
--- merge_rows(…): copies the built table's values and rows to the live table's existing columns, among p_among unless
+-- merge_rows(...): copies the built table's values and rows to the live table's existing columns, among p_among unless
 -- that is null. Returns the ids of the rows that differed.
 create or replace function {{swap}}.merge_rows(
   p_live {{swap}}._tables, p_built text, p_table jsonb, p_among text[],
@@ -241,7 +241,7 @@ begin
   end if;
 end $merge_rows$;
 
--- reshape(…): gives the live table its new columns and names; readers wait from here to the end of the transaction.
+-- reshape(...): gives the live table its new columns and names; readers wait from here to the end of the transaction.
 --   p_built   null if it only loses columns
 --   p_common  the most frequent values of the new columns      p_ids  the rows with other values
 --             null: merge_rows runs here, among p_among, and this returns its result

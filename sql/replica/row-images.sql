@@ -45,7 +45,7 @@ begin
     where old.reason is distinct from excluded.reason;
 end $record_unreadable$;
 
--- apply_row_images_<table id>(…): applies row images of records of one table, all requested after one read version was
+-- apply_row_images_<table id>(...): applies row images of records of one table, all requested after one read version was
 -- taken. Returns how many rows it changed (null: none), and which images lost. An image loses if another image of its
 -- record was applied after its read version was taken: which of the two is newer cannot be known (I1, I2). BT001, BT006:
 -- as fence(). BT002: the table has another shape than the rows were mapped for. BT003: somebody else's table has taken
@@ -233,7 +233,7 @@ begin
   perform {{swap}}.make_apply(t.table_id) from {{swap}}._tables as t;
 end $apply_functions$;
 
--- record_row_image(…): stores an image of a record whose table is not built yet, for the rebuild that is reading it.
+-- record_row_image(...): stores an image of a record whose table is not built yet, for the rebuild that is reading it.
 -- False if the image lost to one recorded after its read version was taken. BT002: the table exists by now.
 create or replace function {{swap}}.record_row_image(
   p_table text, p_read_version bigint, p_id text, p_gone boolean, p_row_image jsonb

@@ -43,7 +43,7 @@ begin
 exception when sqlstate 'BT005' then null;
 end $probe_table$;
 
--- change_shape(…): runs DDL and sets catalog rows, all or nothing. BT002: one of the tables has another shape than the
+-- change_shape(...): runs DDL and sets catalog rows, all or nothing. BT002: one of the tables has another shape than the
 -- one that the change was planned for.
 --   p_timeout     longest wait for all locks together, and so the longest time that readers wait behind us
 --   p_notes       statements that touch none of the locked tables: run before other sessions wait for us
@@ -184,7 +184,7 @@ begin
   update {{swap}}._tables set read_as = p_read_as where table_id = p_table;
 end $mark_read$;
 
--- move_in(…): makes a table that was built in {{swap}} live, as the first one of its id. `behind`, with nothing done, if the
+-- move_in(...): makes a table that was built in {{swap}} live, as the first one of its id. `behind`, with nothing done, if the
 -- recent-writes log has an image for this table that the caller has not seen (p_seen): read it and call again. `occupied`:
 -- the live table is there: merge (merge.sql). BT002: the catalog has another shape than p_shape (null: none).
 --   p_timeout   longest wait for all locks together
@@ -315,7 +315,7 @@ language sql stable as $column_slots$
   group by t.name
 $column_slots$;
 
--- shape_build(…): runs the DDL of a table that is being built, which no other session sees.
+-- shape_build(...): runs the DDL of a table that is being built, which no other session sees.
 create or replace function {{swap}}.shape_build(p_epoch bigint, p_statements text[]) returns void
 language plpgsql as $shape_build$
 declare
@@ -367,7 +367,7 @@ begin
   end loop;
 end $drop_builds$;
 
--- change_build(…): copies or deletes rows of a table that is being built, with the statement that the builder generated
+-- change_build(...): copies or deletes rows of a table that is being built, with the statement that the builder generated
 -- for it.
 create or replace function {{swap}}.change_build(p_epoch bigint, p_statement text, p_ids text[])
 returns void language plpgsql as $change_build$
