@@ -28,8 +28,6 @@ export const CACHE = join(root, "node_modules/.cache/basetide-image");
 
 /** The user of the service: without a name, a home or a shell of the machine. */
 const USER = 1000;
-/** What no process reads: declarations, maps for debuggers, and texts other than licenses. */
-const UNUSED = /\.(map|d\.[cm]?ts|flow|markdown|md)$/;
 /** The C library's tables for other character sets, and what only people read; licenses stay. */
 const UNUSED_OF_DEBIAN = [/\/gconv\//, /^\.\/usr\/share\/(?!doc\/[^/]+\/copyright$)/];
 
@@ -171,18 +169,12 @@ function controlOf(path: string): { name: string; control: string } {
   return { name: /^Package: (.+)$/m.exec(control)![1]!, control };
 }
 
-/** The service, with the packages that it runs with. */
+/** The service, as `apps/bundle.ts` makes it of its sources and the packages that it runs with. */
 function layApp(folder: string): string {
-  const app = join(folder, "app");
-  mkdirSync(app, { recursive: true });
-  runIn(app, process.execPath, ...stageApp(app));
-  const modules = join(app, "node_modules");
-  const files = new Bun.Glob("**/*").scanSync({ cwd: modules, dot: true });
-  for (const name of files) {
-    const isLicense = /licen[cs]e|notice/i.test(name.slice(name.lastIndexOf("/")));
-    if (UNUSED.test(name) && !isLicense) rmSync(join(modules, name));
-  }
-  rmSync(join(modules, ".cache"), { recursive: true, force: true });
+  const sources = `${folder}-sources`;
+  mkdirSync(sources);
+  runIn(sources, process.execPath, ...stageApp(sources));
+  runIn(sources, process.execPath, "apps/bundle.ts", join(folder, "app"));
   return folder;
 }
 

