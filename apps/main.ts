@@ -2,7 +2,7 @@
 import { readConfig } from "../core/config";
 import { reachedAt } from "../core/http";
 import { printable } from "../core/terminal";
-import { ensureOptions, WORKER_OPTIONS } from "./runtime-options";
+import { ensureOptions, interpretStart, WORKER_OPTIONS } from "./runtime-options";
 
 interface Role {
   about: string;
@@ -10,10 +10,10 @@ interface Role {
 }
 
 const roles: Record<string, Role> = {
-  all: { about: "worker, proxy and console in one process", start: () => import("./all/main") },
-  worker: { about: "syncs bases", start: () => import("./worker/main") },
-  proxy: { about: "forwards requests to Airtable", start: () => import("./proxy/main") },
-  console: { about: "pages and the management API", start: () => import("./console/main") },
+  all: { about: "worker, proxy and console in one process", start: () => serve(() => import("./all/main")) },
+  worker: { about: "syncs bases", start: () => serve(() => import("./worker/main")) },
+  proxy: { about: "forwards requests to Airtable", start: () => serve(() => import("./proxy/main")) },
+  console: { about: "pages and the management API", start: () => serve(() => import("./console/main")) },
   operator: {
     about: "the operator's commands: operator --help lists them",
     start: () => import("./operator/main"),
@@ -38,6 +38,11 @@ if (!found) {
   process.exit(2);
 }
 await found.start();
+
+function serve(start: () => Promise<unknown>): Promise<unknown> {
+  interpretStart();
+  return start();
+}
 
 function usage(): string {
   const rows = Object.entries(roles).map(([name, { about }]) => `  ${name.padEnd(10)}${about}`);

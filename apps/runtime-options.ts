@@ -10,6 +10,17 @@
  */
 export const WORKER_OPTIONS = { BUN_JSC_heapGrowthMaxIncrease: "0.7", BUN_JSC_useConcurrentGC: "0" };
 
+/** How many times as long a function runs in the interpreter before it is compiled, while a role starts. */
+const START_RELUCTANCE = 100;
+
+/**
+ * Leaves what runs only while a role starts to the interpreter: compiling it takes 2 MB of a worker or a proxy, and 7 MB of a
+ * console. `freeStart` of core/process.ts ends that.
+ */
+export function interpretStart(): void {
+  Bun.unsafe.setJITPolicy(START_RELUCTANCE);
+}
+
 /**
  * Restarts this process with these options, if one of them is not set; what is set stays. The process keeps its id and its
  * arguments. Where the system cannot do that (Windows), it goes on without them.
