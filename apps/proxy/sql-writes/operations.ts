@@ -1,5 +1,5 @@
 /** The operations of a SQL transaction as its triggers write them down, and as a change set has them. */
-import { z } from "zod";
+import * as z from "zod/mini";
 import {
   type AwaitedOperation,
   type CellValues,
@@ -13,13 +13,15 @@ const cells = z.record(z.string(), z.unknown());
 export const writtenOperation = z.object({
   operation: z.enum(["create", "update", "delete"]),
   table: z.string(),
-  record: z.string().optional(),
-  fields: cells.optional(),
-  before: cells.optional(),
-  expected: cells.optional(),
-  filenames: z.record(z.string(), z.string().nullable()).optional(),
+  record: z.optional(z.string()),
+  fields: z.optional(cells),
+  before: z.optional(cells),
+  expected: z.optional(cells),
+  filenames: z.optional(z.record(z.string(), z.nullable(z.string()))),
 });
-export const writtenOperations = z.array(writtenOperation).min(1).max(MOST_OPERATIONS);
+export const writtenOperations = z
+  .array(writtenOperation)
+  .check(z.minLength(1), z.maxLength(MOST_OPERATIONS));
 type WrittenOperation = z.infer<typeof writtenOperation>;
 
 /** Longest text that a session names itself or its writes with. */

@@ -1,6 +1,6 @@
 /** Opens the endpoint of SQL writes, and answers its requests. */
 import { readFileSync } from "node:fs";
-import { z } from "zod";
+import * as z from "zod/mini";
 import type { Context } from "../../../core/context";
 import { writeAccessOf } from "../../../core/control/bases";
 import { listWrites, type WritesSource } from "../../../core/control/change-sets";
@@ -22,11 +22,11 @@ const request = z.discriminatedUnion("kind", [
     kind: z.literal("write"),
     user: z.string(),
     application: z.string(),
-    note: z.string().nullable(),
+    note: z.nullable(z.string()),
     /** The id of the set that is carried out in the background. */
-    submitted: z.string().nullable().default(null),
+    submitted: z._default(z.nullable(z.string()), null),
     typecast: z.boolean(),
-    types: z.record(z.string(), z.string()).nullable(),
+    types: z.nullable(z.record(z.string(), z.string())),
     operations: writtenOperations,
   }),
 ]);
@@ -73,7 +73,7 @@ export async function startSqlWrites(
 }
 
 /** The client may have set what only the functions of the schema should. */
-function malformedRequest({ issues: [issue] }: z.ZodError): SqlError {
+function malformedRequest({ issues: [issue] }: z.core.$ZodError): SqlError {
   const at = issue?.path.join(".");
   const message = `The request is malformed at ${at}: nothing was sent to Airtable`;
   return { sqlstate: "22023", message, hint: "Reset the settings basetide.* of the session." };

@@ -1,5 +1,5 @@
 /** The offset of a list that a replica answers: the last record returned, and how many have been returned. */
-import { z } from "zod";
+import * as z from "zod/mini";
 import type { RowPosition } from "../../replica";
 
 /** Distinguishes these offsets from the source's own, which begin with `itr`. */
@@ -7,9 +7,9 @@ const PREFIX = "basetide.";
 const shape = z.object({
   t: z.string(),
   a: z.string(),
-  n: z.number().int().min(1),
+  n: z.number().check(z.int(), z.minimum(1)),
   /** Without a sort, absent. */
-  k: z.array(z.string().nullable()).optional(),
+  k: z.optional(z.array(z.nullable(z.string()))),
 });
 
 interface PageCursor {
