@@ -26,7 +26,7 @@ RUN useradd --uid 1000 --user-group --no-create-home --shell /usr/sbin/nologin b
 WORKDIR /app
 ENV NODE_ENV=production
 # See docs/configuration.md, "Memory of the runtime".
-ENV MIMALLOC_PURGE_HOLES_MIN_INTERVAL=10000 BUN_GC_TIMER_INTERVAL=4000
+ENV MIMALLOC_PURGE_HOLES_MIN_INTERVAL=10000 MIMALLOC_PURGE_DELAY=0 BUN_GC_TIMER_INTERVAL=4000
 COPY --from=service /usr/local/bin/bun-binary /usr/local/bin/bun
 COPY --from=service /app .
 USER bun

@@ -2,7 +2,7 @@
 import { readConfig } from "../core/config";
 import { reachedAt } from "../core/http";
 import { printable } from "../core/terminal";
-import { ensureOptions, interpretStart, WORKER_OPTIONS } from "./runtime-options";
+import { ensureOptions, interpretStart, ROLE_OPTIONS } from "./runtime-options";
 
 interface Role {
   about: string;
@@ -26,7 +26,7 @@ const roles: Record<string, Role> = {
 /** An answer that takes longer is none. */
 const HEALTH_TIMEOUT_MS = 3_000;
 
-if (process.argv[2] === "worker") ensureOptions(WORKER_OPTIONS);
+ensureOptions(ROLE_OPTIONS[process.argv[2] ?? ""] ?? {});
 const [role = ""] = process.argv.splice(2, 1);
 if (["--help", "-h", "help"].includes(role)) {
   console.log(usage());

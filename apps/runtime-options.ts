@@ -1,14 +1,20 @@
 /**
- * Options of the runtime for one role only. The runtime reads them from the environment when a process starts. Those of all
+ * Options of the runtime for some roles only. The runtime reads them from the environment when a process starts. Those of all
  * roles are in the Dockerfile; "Memory of the runtime" in docs/configuration.md explains both.
  */
 
 /**
+ * By role. Others have none.
+ *
  * A worker's heap is large, and no client waits for it. So it grows less before all of it is collected, and collections are
  * not divided into steps between which the program goes on: that takes less CPU and memory, and would make the slowest
- * answers of a proxy take five times as long.
+ * answers of a proxy take five times as long. What the most thorough compiler saves it is less than the memory that this takes. A
+ * console answers a few requests a second, and does without both compilers that optimize.
  */
-export const WORKER_OPTIONS = { BUN_JSC_heapGrowthMaxIncrease: "0.7", BUN_JSC_useConcurrentGC: "0" };
+export const ROLE_OPTIONS: Record<string, Record<string, string>> = {
+  worker: { BUN_JSC_heapGrowthMaxIncrease: "0.7", BUN_JSC_useConcurrentGC: "0", BUN_JSC_useFTLJIT: "0" },
+  console: { BUN_JSC_useDFGJIT: "0", BUN_JSC_forceMiniVMMode: "1" },
+};
 
 /** How many times as long a function runs in the interpreter before it is compiled, while a role starts. */
 const START_RELUCTANCE = 100;

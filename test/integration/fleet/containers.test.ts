@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { parse } from "yaml";
-import { WORKER_OPTIONS } from "../../../apps/runtime-options";
+import { ROLE_OPTIONS } from "../../../apps/runtime-options";
 import { configVariables } from "../../../core/config";
 import { stageApp } from "../../../deploy/image/stage";
 import { freshDatabase } from "../../support/database";
@@ -106,8 +106,9 @@ describe("the image", () => {
       // Without /proc (macOS), it is not checked.
       if (existsSync("/proc/self/environ")) {
         const variables = readFileSync(`/proc/${child.pid}/environ`, "utf8").split("\0");
-        for (const [name, value] of Object.entries(WORKER_OPTIONS))
-          expect(variables.includes(`${name}=${value}`), name).toBe(role === "worker");
+        for (const [of, options] of Object.entries(ROLE_OPTIONS))
+          for (const [name, value] of Object.entries(options))
+            expect(variables.includes(`${name}=${value}`), name).toBe(role === of);
       }
       expect(Bun.spawnSync(["bun", "apps/main.ts", "healthy"], { cwd: image, env }).exitCode).toBe(0);
       child.kill("SIGTERM");
@@ -118,7 +119,7 @@ describe("the image", () => {
     }
   });
 
-  test("starts as all roles in one process, without a worker's options", async () => {
+  test("starts as all roles in one process, without the options of one of them", async () => {
     await using database = await freshDatabase();
     const ports = await Promise.all(Object.values(PORT_OF).map(async (name) => [name, await freePort()]));
     const env = {
@@ -143,7 +144,8 @@ describe("the image", () => {
       }
       if (existsSync("/proc/self/environ")) {
         const variables = readFileSync(`/proc/${child.pid}/environ`, "utf8");
-        for (const name of Object.keys(WORKER_OPTIONS)) expect(variables).not.toContain(`${name}=`);
+        for (const name of Object.values(ROLE_OPTIONS).flatMap(Object.keys))
+          expect(variables).not.toContain(`${name}=`);
       }
       expect(Bun.spawnSync(["bun", "apps/main.ts", "healthy"], { cwd: image, env }).exitCode).toBe(0);
       child.kill("SIGTERM");

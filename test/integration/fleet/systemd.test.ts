@@ -65,7 +65,7 @@ test.for(ROLES)("systemd finds no fault in the unit of %s, and little exposure",
 });
 
 test("a unit sets known variables only, and its secrets are files", () => {
-  const runtime = ["MIMALLOC_PURGE_HOLES_MIN_INTERVAL", "BUN_GC_TIMER_INTERVAL"];
+  const runtime = ["MIMALLOC_PURGE_HOLES_MIN_INTERVAL", "MIMALLOC_PURGE_DELAY", "BUN_GC_TIMER_INTERVAL"];
   const known = new Set([...Object.keys(configVariables), ...runtime]);
   const set = valuesOf("all", "Environment").flatMap((line) =>
     line.split(" ").map((one) => one.split("=")[0]!),
