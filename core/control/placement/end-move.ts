@@ -17,7 +17,10 @@ export function asMover<T>(db: Db, baseId: string, work: () => Promise<T>): Prom
   return asOnly(db, `move ${baseId}`, work);
 }
 
-/** Drops what a move of the base has created, or left behind, in its other database. */
+/**
+ * Drops what a move of the base has created, or left behind, in its other database. Nothing happens if that is no longer
+ * its other database: the move may have ended since, and the base be there now.
+ */
 export async function endMove(
   ctx: DropContext,
   base: { id: string; schema: string },
@@ -25,7 +28,9 @@ export async function endMove(
 ): Promise<void> {
   const database = await getDatabase(ctx.db, databaseId);
   await withDatabaseLocked(ctx, database, async (tx) => {
-    await tx`update bases set move_database_id = null where id = ${base.id} and move_database_id = ${databaseId}`;
+    const { count } = await tx`
+      update bases set move_database_id = null where id = ${base.id} and move_database_id = ${databaseId}`;
+    if (count === 0) return;
     if (await isUsedByOthers(tx, databaseId)) {
       await removeReplica(await databaseAdminUrl(ctx, database), base.schema);
     } else {

@@ -1,9 +1,9 @@
 /** A database whose creation was interrupted: all of it is recorded, and cleaned up. */
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { finishDeletions } from "../../../core/control/bases";
-import { createHostedDatabase, getDatabase } from "../../../core/control/placement";
+import { createBase, finishDeletions, replicaTarget } from "../../../core/control/bases";
+import { createHostedDatabase, endMove, getDatabase } from "../../../core/control/placement";
 import { asAdmin } from "../../support/admin";
-import { type TestControl, testControl } from "../../support/control-support";
+import { connectAs, GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { until } from "../../support/poll";
 
 let control: TestControl;
@@ -66,4 +66,32 @@ test("a database that cannot be created leaves nothing behind", async () => {
   const row = await knownFirst();
   await expect(making).rejects.toThrow();
   expect([await taken(row.name, row.role), [...(await known())]]).toEqual([[], []]);
+});
+
+test("a move that another process has ended already is not ended again: the base keeps the replica that it moved to", async () => {
+  const { ctx } = control;
+  const base = await createBase(ctx, accountId, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appOne",
+  });
+  const { id, name, schema } = base.database;
+  // As a process that read the move before it was ended, and that the base has moved to that database.
+  await endMove(ctx, { id: base.id, schema }, id);
+  expect([await getDatabase(ctx.db, id), await taken(name)]).toEqual([
+    expect.objectContaining({ id }),
+    [name],
+  ]);
+  const target = await replicaTarget(ctx, base);
+  await using reader = connectAs(target.url as string);
+  expect(await reader.db`select from _sync_meta`).toHaveLength(1);
+});
+
+test("a customer's database that no base came to use can be used by another account after an hour", async () => {
+  const { ctx } = control;
+  await ctx.db`
+    insert into databases (id, account_id, name, role_name, encrypted_url, external_host, external_port, created_at)
+    values ('dat_customers', ${accountId}, 'theirs', 'them', 'x', 'db.example', 5432, now() - interval '2 hours')`;
+  await finishDeletions(ctx, async () => []);
+  expect(await ctx.db`select from databases where id = 'dat_customers'`).toEqual([]);
 });
