@@ -60,11 +60,14 @@ export async function removeUnusedDatabase(ctx: DropContext, databaseId: string)
   });
 }
 
-/** Drops databases on our clusters that never got a base, or that a move created and did not record. */
+/**
+ * Drops databases on our clusters that never got a base, or that a move created and did not record. Of one that a customer
+ * hosts, only the row goes: it keeps other accounts from using that database.
+ */
 export async function removeStrays(ctx: DropContext): Promise<void> {
   const strays = await ctx.db<{ id: string }[]>`
     select d.id from databases as d
-    where d.cluster_id is not null and d.created_at < now() - ${STRAY_AFTER}::interval
+    where d.created_at < now() - ${STRAY_AFTER}::interval
       and not exists (select from bases as b where d.id in (b.database_id, b.move_database_id))`;
   for (const { id } of strays) {
     const remove = () => removeUnusedDatabase(ctx, id);
