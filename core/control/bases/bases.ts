@@ -258,7 +258,7 @@ export async function updateSettings(
         schema_check_requested_at = case
           when own_attachment_urls <> ${ownUrls}::boolean then now() else schema_check_requested_at
         end,
-        workspace_id = ${workspaceId},
+        workspace_id = ${changes.workspaceId === undefined ? db`workspace_id` : changes.workspaceId},
         rests_until = null,
         encrypted_api_key = coalesce(${encryptedKey}, encrypted_api_key),
         key_accepted_at = case when ${hasNewKey}::boolean then now() else key_accepted_at end,

@@ -152,11 +152,11 @@ export async function drainCluster(db: Db, name: string, actor?: Actor): Promise
 }
 
 /**
- * Picks the cluster for a new database: the active one with the fewest databases that has connections left, in
+ * Picks the cluster for a new database: the active one with the fewest databases that answers and has connections left, in
  * `region` if one is given.
  *
  * @param needed connections that the database's role may open
- * @throws BasetideError `conflict` if there is none
+ * @throws BasetideError `conflict` if there is none; `replica_unavailable` if none answers
  */
 export async function pickCluster(
   ctx: SecretContext & Pick<Context, "config">,
@@ -173,12 +173,17 @@ export async function pickCluster(
   const full: string[] = [];
   for (const cluster of clusters) {
     const adminUrl = await clusterAdminUrl(ctx, cluster.id);
-    if ((await connectionsLeft(adminUrl, ctx.config.connectionOvercommit)) >= needed) return cluster;
-    full.push(cluster.name);
+    try {
+      if ((await connectionsLeft(adminUrl, ctx.config.connectionOvercommit)) >= needed) return cluster;
+      full.push(cluster.name);
+    } catch (error) {
+      // The others may have room.
+      unusable.push({ name: cluster.name, error });
+    }
   }
   throw new BasetideError(
     "conflict",
-    `No cluster${where} has ${needed} connections left for another database (full: ${full.join(", ")}). The operator can add one, or raise its max_connections`,
+    `No cluster${where} has ${needed} connections left for another database (full: ${full.join(", ")}${others}). The operator can add one, or raise its max_connections`,
   );
 }
 
@@ -214,11 +219,14 @@ function selectClusters(db: Db) {
 
 /** The host and port that customers connect to: as given, or else those of the admin URL. */
 function publicAddress(
+  const unusable: { name: string; error: unknown }[] = [];
   adminUrl: string,
   given: { host?: string | undefined; port?: number | undefined },
 ): { host: string; port: number } {
   const url = URL.parse(adminUrl);
   if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.hostname === "") {
+  if (full.length === 0) throw unusable[0]!.error;
+  const others = unusable.length > 0 ? `; not usable: ${unusable.map(({ name }) => name).join(", ")}` : "";
     throw new BasetideError(
       "invalid_request",
       "The admin URL of a cluster must have the form postgres://user:password@host:port/database",

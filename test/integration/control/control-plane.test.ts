@@ -16,7 +16,9 @@ import {
   replicaTarget,
   requestResync,
   resume,
+  updateSettings,
 } from "../../../core/control/bases";
+import { createWorkspace } from "../../../core/control/budgets";
 import { drainCluster, ensureDefaultCluster, listClusters } from "../../../core/control/placement";
 import { migrateControl, pendingMigrations } from "../../../core/control/setup";
 import { createSecretBox } from "../../../core/secrets";
@@ -258,4 +260,32 @@ test("a draining cluster gets no new databases, and nothing is left of a base th
   } finally {
     await ctx.db`update clusters set state = 'active'`;
   }
+});
+
+test("a cluster that does not answer keeps no other from getting new databases", async () => {
+  const { ctx } = control;
+  await newBase();
+  const id = "clu_away";
+  const url = ctx.secrets.encrypt("postgres://nobody@127.0.0.1:1/none", `clusters.admin_url:${id}`);
+  // Without databases, so that it would be the first choice.
+  await ctx.db`
+    insert into clusters (id, name, region, encrypted_admin_url, public_host, public_port)
+    values (${id}, 'away', 'eu-west-1', ${url}, '127.0.0.1', 1)`;
+  try {
+    expect((await newBase()).state).toBe("starting");
+    await drainCluster(ctx.db, "default");
+    await expect(newBase()).rejects.toMatchObject({ code: "replica_unavailable" });
+  } finally {
+    await ctx.db`delete from clusters where id = ${id}`;
+    await ctx.db`update clusters set state = 'active'`;
+  }
+});
+
+test("a change of settings leaves the workspace that another change has set meanwhile", async () => {
+  const { ctx } = control;
+  const base = await newBase();
+  const { id } = await createWorkspace(ctx, base.accountId, { name: "Team", plan: "team" });
+  await updateSettings(ctx, base, { workspaceId: id });
+  await updateSettings(ctx, base, { turbo: true });
+  expect(await getBase(ctx.db, base.id)).toMatchObject({ workspaceId: id, settings: { turbo: true } });
 });
