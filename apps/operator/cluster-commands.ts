@@ -1,19 +1,24 @@
-/** `cluster add|list|drain`: the Postgres servers that hold replicas. */
+/** `cluster add|set-url|list|drain`: the Postgres servers that hold replicas. */
 
 import { type Command, InvalidArgumentError } from "commander";
 import { type Cluster, drainCluster, listClusters } from "../../core/control/placement";
-import { addCheckedCluster } from "../../core/control/setup";
+import { addCheckedCluster, changeCheckedCluster } from "../../core/control/setup";
 import { formatFacts, formatTable, printResult } from "../../core/terminal";
 import { withContext } from "./context";
 import { addSecretOption, readSecret } from "./secret-option";
 
-interface AddOptions {
-  name: string;
-  region: string;
+interface ChangeOptions {
   publicHost?: string;
   publicPort?: number;
   json: boolean;
 }
+
+interface AddOptions extends ChangeOptions {
+  name: string;
+  region: string;
+}
+
+const ADMIN_URL = "admin URL: a role that may create databases and roles, and is not a superuser";
 
 export function addClusterCommands(program: Command): void {
   const cluster = program.command("cluster").description("Postgres servers that hold replicas");
@@ -22,7 +27,7 @@ export function addClusterCommands(program: Command): void {
     .description("register a server for new databases")
     .requiredOption("--name <name>")
     .requiredOption("--region <code>", "such as eu-central-1");
-  addSecretOption(add, "url", "admin URL: a role that may create databases and roles, and is not a superuser")
+  addSecretOption(add, "url", ADMIN_URL)
     .option("--public-host <host>", "host shown to customers (default: that of the URL)")
     .option("--public-port <port>", "port shown to customers (default: that of the URL)", parsePort)
     .option("--json", "print JSON", false)
@@ -33,6 +38,22 @@ export function addClusterCommands(program: Command): void {
         addCheckedCluster(ctx, { name, region, adminUrl, publicHost, publicPort }),
       );
       printResult(toRow(added), options.json, formatFacts);
+    });
+  const setUrl = cluster
+    .command("set-url")
+    .description("give an added cluster another admin URL: a new password, or a new address of its server")
+    .argument("<name>");
+  addSecretOption(setUrl, "url", ADMIN_URL)
+    .option("--public-host <host>", "host shown to customers (default: as before)")
+    .option("--public-port <port>", "port shown to customers (default: as before)", parsePort)
+    .option("--json", "print JSON", false)
+    .action(async (name: string, options: ChangeOptions) => {
+      const adminUrl = await readSecret("url", { ...options });
+      const { publicHost, publicPort } = options;
+      const changed = await withContext((ctx) =>
+        changeCheckedCluster(ctx, { name, adminUrl, publicHost, publicPort }),
+      );
+      printResult(toRow(changed), options.json, formatFacts);
     });
   cluster
     .command("list")

@@ -66,6 +66,7 @@ export const auditActions = {
   "alert_webhook.deleted": "deleted a webhook for alerts",
   "status_page.changed": "changed the public status page",
   "cluster.added": "added a cluster",
+  "cluster.changed": "changed the URL of a cluster",
   "cluster.drained": "drained a cluster",
   "secrets.rotated": "re-encrypted secrets with the current key",
   "service.repaired": "repaired problems found by doctor",

@@ -130,6 +130,49 @@ export async function addCluster(
   return clusterByName(ctx.db, cluster.name);
 }
 
+/**
+ * Gives a cluster another admin URL: its password has changed, or its server has another address. The host and port that
+ * customers connect to stay unless they are given.
+ *
+ * @throws BasetideError `not_found`, `invalid_request` for an invalid URL; `conflict` for the default cluster, or for a
+ *   server on which the URL's role may write none of the cluster's databases
+ */
+export async function changeCluster(
+  ctx: SecretContext & Pick<Context, "actor">,
+  { name, adminUrl, publicHost, publicPort }: Omit<NewCluster, "region">,
+): Promise<Cluster> {
+  const { id } = await clusterByName(ctx.db, name);
+  if (name === DEFAULT_CLUSTER)
+    throw new BasetideError("conflict", `The cluster "${name}" follows REPLICA_URL: change that variable`);
+  publicAddress(adminUrl, {});
+  const databases = await ctx.db<{ name: string }[]>`select name from databases where cluster_id = ${id}`;
+  const names = databases.map((database) => database.name);
+  const found = await withAdmin(
+    adminUrl,
+    (admin) => admin`
+      select from pg_database where datname = any (${names}) and pg_has_role(current_user, datdba, 'usage') limit 1`,
+  );
+  if (names.length > 0 && found.length === 0)
+    throw new BasetideError(
+      "conflict",
+      `On that server, the URL's role may write none of the databases of the cluster "${name}"`,
+    );
+  await ctx.db.begin(async (tx) => {
+    await tx`
+      update clusters set encrypted_admin_url = ${ctx.secrets.encrypt(adminUrl, adminUrlContext(id))},
+        public_host = coalesce(${publicHost ?? null}, public_host),
+        public_port = coalesce(${publicPort ?? null}::int, public_port)
+      where id = ${id}`;
+    await recordChange(tx, ctx.actor, {
+      accountId: null,
+      action: "cluster.changed",
+      subject: id,
+      details: { name },
+    });
+  });
+  return clusterByName(ctx.db, name);
+}
+
 export async function listClusters(db: Db): Promise<Cluster[]> {
   return db<Cluster[]>`${selectClusters(db)} order by c.created_at, c.id`;
 }
@@ -171,6 +214,7 @@ export async function pickCluster(
     throw new BasetideError("conflict", `No cluster${where} accepts new databases. The operator can add one`);
   }
   const full: string[] = [];
+  const unusable: { name: string; error: unknown }[] = [];
   for (const cluster of clusters) {
     const adminUrl = await clusterAdminUrl(ctx, cluster.id);
     try {
@@ -181,6 +225,8 @@ export async function pickCluster(
       unusable.push({ name: cluster.name, error });
     }
   }
+  if (full.length === 0) throw unusable[0]!.error;
+  const others = unusable.length > 0 ? `; not usable: ${unusable.map(({ name }) => name).join(", ")}` : "";
   throw new BasetideError(
     "conflict",
     `No cluster${where} has ${needed} connections left for another database (full: ${full.join(", ")}${others}). The operator can add one, or raise its max_connections`,
@@ -219,14 +265,11 @@ function selectClusters(db: Db) {
 
 /** The host and port that customers connect to: as given, or else those of the admin URL. */
 function publicAddress(
-  const unusable: { name: string; error: unknown }[] = [];
   adminUrl: string,
   given: { host?: string | undefined; port?: number | undefined },
 ): { host: string; port: number } {
   const url = URL.parse(adminUrl);
   if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.hostname === "") {
-  if (full.length === 0) throw unusable[0]!.error;
-  const others = unusable.length > 0 ? `; not usable: ${unusable.map(({ name }) => name).join(", ")}` : "";
     throw new BasetideError(
       "invalid_request",
       "The admin URL of a cluster must have the form postgres://user:password@host:port/database",

@@ -3,6 +3,7 @@ export { checkCluster, inspectCluster } from "./cluster-check";
 export {
   addCluster,
   type Cluster,
+  changeCluster,
   clusterAdminUrl,
   clusterByName,
   drainCluster,

@@ -1,23 +1,41 @@
-/** Registers a server for new databases, after it was asked whether it can hold them. */
+/** Registers a server for new databases, or changes its URL, after it was asked whether it can hold them. */
 import { isProblem } from "../../check-result";
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
-import { addCluster, type Cluster, checkCluster, type NewCluster, sharesOpenControl } from "../placement";
+import {
+  addCluster,
+  type Cluster,
+  changeCluster,
+  checkCluster,
+  type NewCluster,
+  sharesOpenControl,
+} from "../placement";
+
+type ClusterContext = Pick<Context, "config" | "db" | "secrets" | "actor">;
 
 /** @throws BasetideError `conflict` with the first problem of the server and its remedy; as `addCluster` */
-export async function addCheckedCluster(
-  ctx: Pick<Context, "config" | "db" | "secrets" | "actor">,
-  cluster: NewCluster,
+export async function addCheckedCluster(ctx: ClusterContext, cluster: NewCluster): Promise<Cluster> {
+  await requireUsable(ctx, cluster.adminUrl);
+  return addCluster(ctx, cluster);
+}
+
+/** @throws BasetideError `conflict` with the first problem of the server and its remedy; as `changeCluster` */
+export async function changeCheckedCluster(
+  ctx: ClusterContext,
+  cluster: Omit<NewCluster, "region">,
 ): Promise<Cluster> {
-  const { adminUrl } = cluster;
-  // `addCluster` says what is wrong with one that is no URL.
-  if (!URL.canParse(adminUrl)) return addCluster(ctx, cluster);
+  await requireUsable(ctx, cluster.adminUrl);
+  return changeCluster(ctx, cluster);
+}
+
+async function requireUsable({ db }: ClusterContext, adminUrl: string): Promise<void> {
+  // What is wrong with one that is no URL is said when it is stored.
+  if (!URL.canParse(adminUrl)) return;
   const problem = (await checkCluster(adminUrl)).find(isProblem);
   if (problem) throw new BasetideError("conflict", `${problem.message}. ${problem.remedy}.`);
-  if (await sharesOpenControl(ctx.db, adminUrl))
+  if (await sharesOpenControl(db, adminUrl))
     throw new BasetideError(
       "conflict",
       "This server holds the control plane, whose database every role may connect to, also those of customers. Close that database first: `operator doctor` prints the statement.",
     );
-  return addCluster(ctx, cluster);
 }

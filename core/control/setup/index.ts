@@ -1,5 +1,5 @@
 /** Migrations, preparation and checks of the control plane, and its encryption. */
-export { addCheckedCluster } from "./add-cluster";
+export { addCheckedCluster, changeCheckedCluster } from "./add-cluster";
 export { inspectControl } from "./control-check";
 export {
   contextOf,

@@ -152,6 +152,47 @@ test("clusters are added, listed and drained; an unsuitable one is refused with 
   expect((await operate(["cluster", "drain", "third"])).err).toContain('There is no cluster "third"');
 });
 
+test("a cluster gets another admin URL, with which its databases are used; one of another server is refused", async () => {
+  const { ctx } = control;
+  await using server = await replicaServer();
+  const setUrl = (name: string, url: string, ...words: string[]) =>
+    operate(["cluster", "set-url", name, "--url", url, "--json", ...words]);
+  await ask("cluster", "add", "--name", "third", "--region", "eu-west-1", "--url", server.clusterUrl);
+  const owner = await control.addAccount("moves@example.com");
+  const made = {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appTwo",
+    destination: { kind: "new", region: "eu-west-1" },
+  } as const;
+  const base = await createBase(ctx, owner.id, made);
+
+  const url = new URL(server.clusterUrl);
+  const role = decodeURIComponent(url.username);
+  await asAdmin((admin) => admin.unsafe(`alter role ${role} password 'another'`), server.superuserUrl);
+  url.password = "another";
+  const away = await setUrl("third", server.clusterUrl);
+  expect([away.code, away.err]).toEqual([1, expect.stringContaining("Not usable")]);
+  for (const [name, given, why] of [
+    ["third", replicas.clusterUrl, "none of the databases"],
+    ["default", url.href, "REPLICA_URL"],
+    ["fourth", url.href, "no cluster"],
+  ] as const) {
+    const refused = await setUrl(name, given);
+    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining(why)]);
+  }
+  const { code, out, err } = await setUrl("third", url.href, "--public-host", "eu3.example.com");
+  expect([code, err]).toEqual([0, ""]);
+  expect(JSON.parse(out)).toMatchObject({ name: "third", host: "eu3.example.com", databases: 1 });
+  await deleteBase(ctx, base);
+  expect(await ask("cluster", "list")).toContainEqual(
+    expect.objectContaining({ name: "third", host: "eu3.example.com", databases: 0 }),
+  );
+  const log = await ctx.db`select details from audit_log where action = 'cluster.changed'`;
+  expect(log).toMatchObject([{ details: { name: "third" } }]);
+  await ctx.db`delete from clusters where name = 'third'`;
+});
+
 test("requests are listed, approved and denied; a database is made writable and read-only again", async () => {
   const { ctx } = control;
   const owner = await control.addAccount("asks@example.com");
