@@ -19,9 +19,14 @@ export async function runHousekeeping(boss: PgBoss, { db, log }: { db: Db; log: 
   });
   await boss.schedule(QUEUE, CRON);
   await boss.work(QUEUE, { pollingIntervalSeconds: POLL_SECONDS }, async () => {
-    await rollUpHours(db);
-    while ((await db<{ n: number }[]>`select quota_trim() as n`)[0]!.n > 0);
-    const rows = await trimTables(db);
-    log.info({ rows }, "outdated rows deleted");
+    // One that fails keeps no other from being done: it is done again in an hour.
+    const failed = (error: unknown) => log.error({ error }, "housekeeping failed");
+    await rollUpHours(db).catch(failed);
+    await trimQuota(db).catch(failed);
+    await trimTables(db).then((rows) => log.info({ rows }, "outdated rows deleted"), failed);
   });
+}
+
+async function trimQuota(db: Db): Promise<void> {
+  while ((await db<{ n: number }[]>`select quota_trim() as n`)[0]!.n > 0);
 }

@@ -69,7 +69,7 @@ export const waits: Wait[] = [
     report: "log: the child is frozen",
   },
   {
-    at: "apps/worker/housekeeping.ts runHousekeeping",
+    at: "apps/worker/housekeeping.ts trimQuota",
     end: "no key was unused for a day: each statement deletes a hundred",
     report: "log when it is done",
   },

@@ -133,7 +133,7 @@ export const retention: Record<string, Retention> = {
   "pgboss.bam": { bound: "one per change of pg-boss's own tables" },
   "pgboss.job": {
     bound:
-      "one per base that is synced, and one per alert that waits; finished ones are deleted after five minutes, those of alerts after a day",
+      "one per base that is synced, and one per alert that waits; finished ones are deleted after five minutes, those of alerts after an hour",
   },
   "pgboss.job_dependency": { bound: "not used" },
   "pgboss.queue": { bound: "one per queue" },
@@ -155,17 +155,26 @@ export function retentionText(rule: Retention): string {
  * Deletes the rows that are too old; those that another statement has locked, the next time.
  *
  * @returns how many, of the tables that had any
+ * @throws when those of all other tables are deleted, if a table's rows cannot be
  */
 export async function trimTables(db: Db): Promise<Record<string, number>> {
   const deleted: Record<string, number> = {};
+  const failed: string[] = [];
+  let cause: unknown;
   for (const [table, rule] of Object.entries(retention)) {
     const condition = outdated(rule);
     if (condition === undefined) continue;
-    const { count } = await db.unsafe(`
-      delete from ${table} where ctid = any (array(
-        select ctid from ${table} where ${condition} for update skip locked))`);
-    if (count > 0) deleted[table] = count;
+    try {
+      const { count } = await db.unsafe(`
+        delete from ${table} where ctid = any (array(
+          select ctid from ${table} where ${condition} for update skip locked))`);
+      if (count > 0) deleted[table] = count;
+    } catch (error) {
+      failed.push(table);
+      cause ??= error;
+    }
   }
+  if (failed.length > 0) throw new Error(`rows of ${failed.join(", ")} were not deleted`, { cause });
   return deleted;
 }
 

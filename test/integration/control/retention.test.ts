@@ -64,3 +64,19 @@ test("a row that another statement has locked is deleted the next time, without 
   });
   expect(await trimTables(db)).toMatchObject({ attempts: 1 });
 });
+
+test("a table that cannot be trimmed keeps no other from it, and is named", async () => {
+  const { db } = control.ctx;
+  await db`insert into attempts (key, count, ends_at) values ('a', 1, now() - interval '1 s')`;
+  await db`insert into audit_log (actor_kind, actor, action, at) values ('cli', 'x', 'account.created', now() - interval '20 years')`;
+  await db`
+    create function hold() returns trigger language plpgsql as 'begin raise exception ''held''; end'`;
+  await db`create trigger hold before delete on attempts for each row execute function hold()`;
+  await expect(trimTables(db)).rejects.toMatchObject({
+    message: "rows of attempts were not deleted",
+    cause: { message: "held" },
+  });
+  expect(await db`select from audit_log where at < now() - interval '19 years'`).toEqual([]);
+  await db`drop function hold() cascade`;
+  expect(await trimTables(db)).toEqual({ attempts: 1 });
+});
