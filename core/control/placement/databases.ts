@@ -19,7 +19,6 @@ import {
   restoreLimits,
   rotatePassword,
   SPARE_SCHEMA,
-  setSqlUserWritable,
   setWritable,
 } from "../../replica";
 import { countChange, recordChange } from "../audit";
@@ -30,6 +29,7 @@ import { externalServer, parseConnectionTarget } from "./external-url";
 import { isControlServer } from "./same-server";
 import type { SpareKeeper } from "./spares";
 import { sqlUserRoles } from "./sql-user-rows";
+import { applyWriteDefaults } from "./sql-user-writes";
 
 export interface Database {
   id: string;
@@ -226,9 +226,7 @@ export async function setDatabaseWritable(
   const schemas = await ctx.db<{ name: string }[]>`
     select schema_name as name from bases where database_id = ${database.id}`;
   for (const { name } of schemas) await setWritable(url, database.role, name, isWritable);
-  for (const role of await sqlUserRoles(ctx.db, database.id, { hasAgents: false })) {
-    await setSqlUserWritable(adminUrl, database.name, role, isWritable);
-  }
+  await applyWriteDefaults(ctx, { ...database, isWritable });
   await ctx.db.begin(async (tx) => {
     await tx`update databases set is_writable = ${isWritable} where id = ${database.id}`;
     const { accountId, id, name } = database;

@@ -28,7 +28,6 @@ import {
   restoreSqlUserRole,
   type SqlUserRole,
   setPassword,
-  setSqlUserWritable,
   setWritable,
   spareDatabases,
   viewsWithForeignCode,
@@ -46,6 +45,7 @@ import {
 import { checkSqlUsers } from "./reconcile-sql-users";
 import { recordRepair } from "./record-repair";
 import { isControlServer } from "./same-server";
+import { applyWriteDefaults } from "./sql-user-writes";
 import { loginsOf, type SqlUserLogin } from "./sql-users";
 
 type RepairContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
@@ -226,7 +226,7 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
       "applies the setting",
       async () => {
         await setAll(url, hosted.role, differing, isWritable);
-        for (const user of users) await setSqlUserWritable(adminUrl, name, user.role, isWritable);
+        await applyWriteDefaults(ctx, examined);
       },
     );
   }

@@ -69,16 +69,17 @@ export async function getSqlUser(db: Db, databaseId: string, id: string): Promis
   return user;
 }
 
-/** The roles of the database's SQL users, also of agents unless told otherwise. */
-export async function sqlUserRoles(
-  db: Db | TransactionSql,
-  databaseId: string,
-  { hasAgents = true } = {},
-): Promise<string[]> {
+/** The roles of the database's SQL users, also of agents. */
+export async function sqlUserRoles(db: Db | TransactionSql, databaseId: string): Promise<string[]> {
   const rows = await db<{ role: string }[]>`
-    select role_name as role from sql_users
-    where database_id = ${databaseId} and (agent_id is null or ${hasAgents}) order by role_name`;
+    select role_name as role from sql_users where database_id = ${databaseId} order by role_name`;
   return rows.map(({ role }) => role);
+}
+
+/** Whether the user `u` of the database `d` may write to views of SQL writes: its transactions may then have ids. */
+export function mayWriteSql(db: Db) {
+  return db`(u.writes <> '{}' and exists (
+    select from bases as b where b.database_id = d.id and b.sql_writes and u.writes ? b.id))`;
 }
 
 /** Records that the roles are connected now: at most once a minute for each. */

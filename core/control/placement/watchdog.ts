@@ -5,7 +5,7 @@
 import type { Sql } from "postgres";
 import { Counter } from "prom-client";
 import { withTimeout } from "../../async";
-import type { Context, Db } from "../../context";
+import type { Context } from "../../context";
 import { WATCHED_BY_SERVER } from "../../postgres";
 import type { Running } from "../../process";
 import {
@@ -22,7 +22,7 @@ import {
   watchIds,
 } from "../../replica";
 import { decryptAdminUrl, recordTimeline } from "./clusters";
-import { recordSqlUsersSeen } from "./sql-user-rows";
+import { mayWriteSql, recordSqlUsersSeen } from "./sql-user-rows";
 
 const CONSOLE_SUFFIX = consoleRoleOf("");
 /** How often all clusters are checked, regardless of the number of workers. */
@@ -237,12 +237,6 @@ async function takeTurn({ db }: WatchContext): Promise<{ dueMs: number; clusters
   const { leftMs, isMine, clusters } = row!;
   // Without the turn, and without time left: another process has taken it meanwhile.
   return { clusters, dueMs: !isMine && leftMs !== null && leftMs > 0 ? leftMs : EVERY_MS };
-}
-
-/** A transaction that writes to the views of SQL writes has an id. */
-function mayWriteSql(db: Db) {
-  return db`(u.writes <> '{}' and exists (
-    select from bases as b where b.database_id = d.id and b.sql_writes and u.writes ? b.id))`;
 }
 
 function isSilent(): never {

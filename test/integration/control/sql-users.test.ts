@@ -346,6 +346,27 @@ test("the API lists, creates, shows, rotates and revokes; a name is unique, and 
   expect((await ask("GET")).body).toEqual([user]);
   expect(JSON.stringify((await ask("GET")).body)).not.toContain(credentials.password);
   expect((await ask("GET", `/${user.id}/credentials`)).body).toEqual(credentials);
+test("who may write with SQL writes keeps that when the database is made writable and read-only again, and nobody else has it", async () => {
+  const [writer, reader] = [await made("writer"), await made("reader")];
+  await as.db`update bases set sql_writes = true where id = ${base.id}`;
+  await as.db`
+    update sql_users set writes = jsonb_build_object(${base.id}::text, '{"tables":["tblA"],"mode":"at_commit"}'::jsonb)
+    where id = ${writer.user.id}`;
+  const readOnly = () =>
+    Promise.all(
+      [writer, reader].map(async ({ url }) => {
+        await using session = connectAs(url);
+        return (await session.db`show default_transaction_read_only`)[0]!.default_transaction_read_only;
+      }),
+    );
+  await setDatabaseWritable(as, await databaseOf(), true);
+  expect(await readOnly()).toEqual(["off", "off"]);
+  await setDatabaseWritable(as, await databaseOf(), false);
+  expect(await readOnly()).toEqual(["off", "on"]);
+  await as.db`update bases set sql_writes = false where id = ${base.id}`;
+  await revokeAll();
+}, 60_000);
+
   const rotated = await ask("POST", `/${user.id}/rotate`, {});
   expect([rotated.status, rotated.body.password === credentials.password]).toEqual([200, false]);
   expect(await canLogIn(rotated.body.url)).toBe(true);
