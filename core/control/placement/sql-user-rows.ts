@@ -98,10 +98,12 @@ export async function saveSqlUserWrites(
   baseId: string,
   writes: SqlUserWrites,
 ): Promise<SqlUser> {
-  const all = { ...user.writes, [baseId]: writes };
-  if (writes.tables.length === 0) delete all[baseId];
-  await tx`update sql_users set writes = ${jsonParameter(all)}::text::jsonb where id = ${user.id}`;
-  return { ...user, writes: all };
+  const given = writes.tables.length === 0 ? {} : { [baseId]: writes };
+  // What the user may write to other bases may have changed since it was read.
+  const [saved] = await tx<Pick<SqlUser, "writes">[]>`
+    update sql_users set writes = writes - ${baseId} || ${jsonParameter(given)}::text::jsonb where id = ${user.id}
+    returning writes`;
+  return { ...user, ...saved };
 }
 
 function selectSqlUsers(db: Db) {
