@@ -27,7 +27,7 @@ import { mayWriteSql, recordSqlUsersSeen } from "./sql-user-rows";
 const CONSOLE_SUFFIX = consoleRoleOf("");
 /** How often all clusters are checked, regardless of the number of workers. */
 const EVERY_MS = 3000;
-/** Longest time that a cluster may take to answer; the next check skips a cluster that is still being asked. */
+/** A cluster that takes longer to answer is reported. Until it has, checks skip it. */
 const CLUSTER_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_SECONDS = 30;
 
@@ -76,6 +76,8 @@ export function startWatchdog(ctx: WatchContext): Running {
     registers: [ctx.metrics],
   });
   const watches = new Map<string, ClusterWatch>();
+  /** Clusters that are being asked, by id. */
+  const asking = new Map<string, Promise<void>>();
   let looking = Promise.resolve();
   let timer: ReturnType<typeof setTimeout> | undefined;
   /** The pools end although a check may be running. */
@@ -96,18 +98,19 @@ export function startWatchdog(ctx: WatchContext): Running {
 
   async function look(): Promise<void> {
     const { dueMs, clusters } = await takeTurn(ctx);
-    const dueAt = performance.now() + dueMs;
-    await Promise.all(
-      (clusters ?? []).map(async ({ id, name, encryptedAdminUrl, customers }) => {
-        try {
-          const looking = lookAt({ id, name }, decryptAdminUrl(ctx, id, encryptedAdminUrl), customers);
-          await withTimeout(CLUSTER_TIMEOUT_MS, isSilent, looking);
-        } catch (error) {
-          warn(error, { cluster: name });
-        }
-      }),
+    for (const cluster of clusters ?? []) if (!asking.has(cluster.id)) ask(cluster);
+    lookIn(dueMs);
+  }
+
+  /** No other cluster waits for one that does not answer. */
+  function ask({ id, name, encryptedAdminUrl, customers }: WatchedCluster): void {
+    const asked = (async () =>
+      lookAt({ id, name }, decryptAdminUrl(ctx, id, encryptedAdminUrl), customers))();
+    const over = () => void asking.delete(id);
+    asking.set(id, asked.then(over, over));
+    withTimeout(CLUSTER_TIMEOUT_MS, isSilent, asked).catch((error: unknown) =>
+      warn(error, { cluster: name }),
     );
-    lookIn(Math.max(0, dueAt - performance.now()));
   }
 
   async function lookAt(
@@ -197,6 +200,7 @@ export function startWatchdog(ctx: WatchContext): Running {
       clearTimeout(timer);
       await Promise.all([...watches.values()].map(({ admin }) => admin.end({ timeout: 1 })));
       await looking;
+      await Promise.all(asking.values());
     },
   };
 }

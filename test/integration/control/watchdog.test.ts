@@ -1,4 +1,5 @@
 /** The workers' watchdog: one at a time ends and pauses what exceeds limits on a cluster, and reports it. */
+import { createServer } from "node:net";
 import pino from "pino";
 import postgres from "postgres";
 import { Registry } from "prom-client";
@@ -148,4 +149,35 @@ test("a reader that uses up transaction ids is paused, and another worker ends t
     timeoutMs: 20_000,
   });
   expect(await connect()`select 1 as one`).toEqual([{ one: 1 }]);
+});
+
+test("a cluster that accepts connections and never answers is reported, and the others are checked as often", {
+  timeout: 60_000,
+}, async () => {
+  const { db, secrets } = control.ctx;
+  const silent = createServer(() => {});
+  await new Promise<void>((done) => silent.listen(0, "127.0.0.1", done));
+  onTestFinished(() => void silent.close());
+  const { port } = silent.address() as { port: number };
+  const id = "clu_silent";
+  const address = secrets.encrypt(`postgres://x:y@127.0.0.1:${port}/postgres`, `clusters.admin_url:${id}`);
+  await db`
+    insert into clusters (id, name, region, encrypted_admin_url, public_host, public_port)
+    values (${id}, 'silent', 'eu-west-1', ${address}, '127.0.0.1', ${port})`;
+  await db`
+    insert into databases (id, account_id, cluster_id, name, role_name, encrypted_password)
+    select 'dat_silent', id, 'clu_silent', 'bt_silent', 'bt_silent', 'x' from accounts limit 1`;
+  const watchdog = watch();
+  const ended = () => watchdog.lines("session of a customer terminated").length;
+  for (let nth = 1; nth <= 3; nth++) {
+    const sql = connect();
+    await sql.unsafe("set default_transaction_read_only = off");
+    await sql.unsafe(`begin; alter role ${role} set application_name = 'mine'`).simple();
+    await until(() => ended() >= nth, { what: "the session is ended", timeoutMs: 7000 });
+  }
+  await until(() => watchdog.lines("").some(({ cluster }) => cluster === "silent"), {
+    what: "the cluster is reported",
+    timeoutMs: 20_000,
+  });
+  await watchdog.stop();
 });
