@@ -391,18 +391,21 @@ export async function rotateCredentials(ctx: DatabaseContext, database: Database
   if (database.clusterId === null) {
     throw new BasetideError("conflict", "You host this database: change the password on your server");
   }
-  // A crash between these two leaves an unknown password; another rotation repairs that.
-  const password = await rotatePassword(await clusterAdminUrl(ctx, database.clusterId), database.role);
-  await ctx.db.begin(async (tx) => {
+  const { accountId, id, name, clusterId, role } = database;
+  const adminUrl = await clusterAdminUrl(ctx, clusterId);
+  return ctx.db.begin(async (tx) => {
+    // Of two rotations at once, the later one is stored.
+    await tx`select from databases where id = ${id} for no key update`;
+    // A crash before the commit leaves an unknown password; another rotation repairs that.
+    const password = await rotatePassword(adminUrl, role);
     await tx`
-      update databases set encrypted_password = ${ctx.secrets.encrypt(password, passwordContext(database.id))},
+      update databases set encrypted_password = ${ctx.secrets.encrypt(password, passwordContext(id))},
         encrypted_console_password = null
-      where id = ${database.id}`;
-    const { accountId, id, name } = database;
+      where id = ${id}`;
     const change = { accountId, subject: id, details: { name } };
     await recordChange(tx, ctx.actor, { ...change, action: "credentials.rotated" });
+    return toCredentials(database, password, "");
   });
-  return toCredentials(database, password, "");
 }
 
 /**

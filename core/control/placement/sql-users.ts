@@ -80,15 +80,18 @@ export async function rotateSqlUser(
   database: Database,
   user: SqlUser,
 ): Promise<Credentials> {
-  // A crash between these two leaves an unknown password; another rotation repairs that.
-  const password = await rotatePassword(await hostOf(ctx, database), user.role);
-  const encrypted = ctx.secrets.encrypt(password, sqlUserContext(user.id));
-  await ctx.db.begin(async (tx) => {
+  const adminUrl = await hostOf(ctx, database);
+  return ctx.db.begin(async (tx) => {
+    // Of two rotations at once, the later one is stored.
+    await tx`select from sql_users where id = ${user.id} for no key update`;
+    // A crash before the commit leaves an unknown password; another rotation repairs that.
+    const password = await rotatePassword(adminUrl, user.role);
+    const encrypted = ctx.secrets.encrypt(password, sqlUserContext(user.id));
     await tx`update sql_users set encrypted_password = ${encrypted} where id = ${user.id}`;
     const change = { accountId: database.accountId, subject: user.id, details: detailsOf(user) };
     await recordChange(tx, ctx.actor, { ...change, action: "sql_user.rotated" });
+    return toCredentials({ ...database, role: user.role }, password, "");
   });
-  return toCredentials({ ...database, role: user.role }, password, "");
 }
 
 /**
