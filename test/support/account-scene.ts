@@ -65,6 +65,10 @@ export async function accountScene(
   await db`insert into saved_queries (id, account_id, base_id, name, sql)
     values ('qry_scene', ${accountId}, ${one.id}, 'All', 'select 1')`;
   await db`insert into change_sets (id, base_id, state, ended_at) values ('chs_scene', ${one.id}, 'applied', now())`;
+  // Half of them undo others that are read after them, as updates of rows can leave them.
+  await db`insert into change_sets (id, base_id, state, ended_at, undoes)
+    select 'chs_' || n, ${one.id}, 'applied', now(), case when n <= 300 then 'chs_' || n + 300 end
+    from generate_series(1, 600) as n`;
   await db`insert into change_items (id, set_id, position, operation, table_ref, state, encrypted_cells)
     values ('chi_scene', 'chs_scene', 0, 'create', 'tblA', 'applied',
       ${secrets.encrypt("{}", "change_items.cells:chi_scene")})`;

@@ -93,7 +93,7 @@ async function select(
  */
 export async function insertRows(
   tx: TransactionSql,
-  { name, columns, identity }: MovedTable,
+  { name, columns, identity, keys }: MovedTable,
   rows: { text: string; patch: Record<string, Value> }[],
 ): Promise<number[]> {
   const inserted = columns.filter((column) => column !== identity);
@@ -105,8 +105,10 @@ export async function insertRows(
       cross join lateral jsonb_populate_record(null::${name}, r.text::jsonb || r.patch::jsonb) as p
     order by r.n ${identity === null ? "" : `returning "${identity}" as number`}`;
   const numbers: number[] = [];
-  for (let from = 0; from < rows.length; from += BATCH) {
-    const batch = rows.slice(from, from + BATCH);
+  // A row may refer to any other of its own table.
+  const size = keys.some(({ parent }) => parent === name) ? rows.length : BATCH;
+  for (let from = 0; from < rows.length; from += size) {
+    const batch = rows.slice(from, from + size);
     const parameters = [batch.map(({ text }) => text), batch.map(({ patch }) => jsonParameter(patch))];
     const answer = await tx.unsafe<{ number: string }[]>(sql, parameters as never[]);
     numbers.push(...answer.map(({ number }) => Number(number)));
