@@ -261,7 +261,7 @@ async function firstSync(
   if (report.error) throw new BasetideError(report.error.code, report.error.message);
 }
 
-/** Points the base at `to`. @throws BasetideError `conflict` when it is being deleted */
+/** Points the base at `to`. @throws BasetideError `conflict` when it is being deleted, or `from` is writable by now */
 async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Database): Promise<void> {
   await ctx.db.begin(async (tx) => {
     const [moved] = await tx`
@@ -269,7 +269,12 @@ async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Databas
         sql_writes_due = false
       where id = ${base.id} and database_id = ${from.id} and move_database_id = ${to.id} and state <> 'deleting'
       returning id`;
-    if (!moved) throw new BasetideError("conflict", "The base was deleted during the move");
+        and not exists (select from databases where id = ${from.id} and is_writable)
+    if (!moved)
+      throw new BasetideError(
+        "conflict",
+        "The base was deleted during the move, or its database made writable: what the customer has created there would be lost",
+      );
     // Changes that the feed reported meanwhile are only in the old replica.
     await recordFeedGapOfBase(tx, base.id);
     const { accountId, id } = base;

@@ -392,6 +392,35 @@ test("a move that is canceled or whose process dies leaves the base where it was
   await deleteBase(ctx, base);
 });
 
+test("a base whose database is made writable while it moves stays there", {
+  timeout: 60_000,
+}, async () => {
+  const { ctx } = fleet;
+  const { id } = await fleet.connect(generate(100, 53));
+  const base = await fleet.synced(id);
+  const { there } = await clustersOf(base);
+  let made: Promise<unknown> | undefined;
+  const moving = moveBase(mover(), id, there, {
+    signal: new AbortController().signal,
+    graceMs: 1,
+    onProgress: () => {
+      // Not with its function: it refuses a database on the control plane's server.
+      made ??= ctx.db`update databases set is_writable = true where id = ${base.database.id}`.execute();
+    },
+  });
+  await expect(moving).rejects.toMatchObject({
+    code: "conflict",
+    message: expect.stringContaining("writable"),
+  });
+  await made;
+  const stayed = await fleet.synced(id);
+  expect(stayed.database.id).toBe(base.database.id);
+  expect(
+    await ctx.db`select from databases where id <> ${base.database.id} and cluster_id is not null`,
+  ).toEqual([]);
+  await deleteBase(ctx, stayed);
+});
+
 test("a schema check that the proxy requests runs during a sweep", {
   timeout: 60_000,
 }, async () => {
