@@ -265,6 +265,23 @@ test("a view over attachments is a type of its own, with what may be empty, in e
   expect(textOf("dbt", tables)).toContain("name: documents__files");
 });
 
+test("Prisma: the key of a view begins with the record that has the link, also where names have no ASCII letters", () => {
+  const pairs = [
+    ["Задачи", "Проекты"],
+    ["Проекты", "Задачи"],
+  ] as const;
+  for (const [from, to] of pairs) {
+    const table = sourceTable("tblA", from, { Name: "text", Ссылки: "links" });
+    table.fields[1]!.linkedTableId = "tblB";
+    const models = prismaModels(
+      textOf("prisma", specsOf([table, sourceTable("tblB", to, { Name: "text" })])),
+    );
+    const { primaryKey, fields } = models.find(({ dbName }) => dbName.includes("__"))!;
+    const key = primaryKey!.fields.map((name) => fields.find((field) => field.name === name)!);
+    expect(key.map(({ dbName, name }) => dbName ?? name)).toEqual([`${from.toLowerCase()}_id`, "position"]);
+  }
+});
+
 test("PostgREST, PostGraphile and Hasura get the relations of links in their own form", () => {
   expect(textOf("postgrest", specs)).toContain(
     `create function "public"."tasks__records"("public"."projects") returns setof "public"."tasks"`,
@@ -314,6 +331,7 @@ interface HasuraRelation {
 
 interface PrismaModel {
   dbName: string;
+  primaryKey: { fields: string[] } | null;
   fields: { name: string; dbName?: string; kind: string }[];
 }
 

@@ -41,7 +41,7 @@ export function prismaSchema(model: TypeModel): string {
   const sidesOf = relationsOf(model, nameOf);
   const where = schema === "public" ? "" : `\n  schemas  = [${quoted(schema)}]`;
   const end = schema === "public" ? [] : [`  @@schema(${quoted(schema)})`];
-  const block = (id: string, one: TypedTable | TypedView, columns: Field[], ...keys: string[]) => {
+  const block = (id: string, one: TypedTable | TypedView, columns: Field[]) => {
     const sides = sidesOf(id);
     const plain = assignIdentifiers(
       [
@@ -59,7 +59,8 @@ export function prismaSchema(model: TypeModel): string {
       const type = side.own ? `${side.table}${side.own.isNullable ? "?" : ""}` : `${side.table}[]`;
       return `  ${plain.get(`1 ${side.name}`)} ${type} @relation(${quoted(side.relation)}${by ?? ""})\n`;
     });
-    const rest = [...keys.map((key) => `  ${key}`), `  @@map(${quoted(one.name)})`, ...end].join("\n");
+    const keys = "id" in one ? [] : [`  @@id([${own(one.columns[0])}, ${own("position")}])`];
+    const rest = [...keys, `  @@map(${quoted(one.name)})`, ...end].join("\n");
     return `${lineComments("///", one.doc)}model ${nameOf(one)} {\n${[...fields, ...relations].join("")}\n${rest}\n}\n`;
   };
   return [
@@ -73,11 +74,7 @@ generator client {
 }
 `,
     ...tables.map((table) => block(table.id, table, tableFields(table))),
-    ...views.map((view) => {
-      const [from] = view.columns;
-      const key = assignIdentifiers([{ id: from, name: from }], { spell: asciiAttribute, fallback: "field" });
-      return block(view.name, view, viewFields(view), `@@id([${key.get(from)}, position])`);
-    }),
+    ...views.map((view) => block(view.name, view, viewFields(view))),
   ].join("\n");
 }
 
