@@ -72,7 +72,8 @@ function reportUnused(urls: Record<string, string | undefined>, log: Logger): vo
 /** Returns a function that redacts credentials from text, including this process's own secrets in any form. */
 function cleanerOf(config: Config): (text: string) => string {
   const urls = [config.databaseUrl, config.replicaUrl, config.superuserUrl, config.smtpUrl];
-  return scrubberOf([...loadSecretKeys(config), config.targetSecretKey, ...urls.map(passwordOf)]);
+  const clients = config.signInProviders.map(({ clientSecret }) => clientSecret);
+  return scrubberOf([...loadSecretKeys(config), config.targetSecretKey, ...clients, ...urls.map(passwordOf)]);
 }
 
 export async function closeContext(ctx: Context): Promise<void> {
