@@ -138,7 +138,7 @@ describe("the chart", () => {
       expect(livenessProbe.httpGet).toEqual({ path: "/healthz", port: name });
       // Proxies serve clients without the control plane.
       expect(readinessProbe.httpGet.path).toBe(name === "proxy" ? "/healthz" : "/readyz");
-      expect(terminationGracePeriodSeconds).toBe(30);
+      expect(terminationGracePeriodSeconds).toBe(35);
     }
     const [all, ...others] = ofKind(rendered("all-in-one-values.yaml"), "Deployment");
     expect(others).toEqual([]);
@@ -146,6 +146,29 @@ describe("the chart", () => {
     expect(args).toEqual(["all"]);
     for (const [name, containerPort] of Object.entries(PORTS))
       expect(ports).toContainEqual({ name, containerPort });
+  });
+
+  test("opens the endpoint for SQL writes where it is asked for, at a service whose address the processes know", () => {
+    const manifests = rendered("everything-values.yaml");
+    const service = ofKind(manifests, "Service").find(({ metadata }) => metadata.name.endsWith("-write"))!;
+    expect(service.spec).toMatchObject({
+      type: "LoadBalancer",
+      ports: [{ port: 4300, targetPort: "write" }],
+    });
+    const open = ofKind(manifests, "NetworkPolicy").flatMap(({ spec }) =>
+      spec.ingress.filter(({ ports }: Manifest) => ports[0].port === "write"),
+    );
+    expect(open).toMatchObject([{ from: [{ ipBlock: { cidr: "10.0.0.0/8" } }] }]);
+    for (const { spec } of ofKind(manifests, "Deployment")) {
+      const { env } = spec.template.spec.containers[0];
+      expect(env).toContainEqual({ name: "WRITE_PORT", value: "4300" });
+      const host = env.find(({ name }: Manifest) => name === "WRITE_HOST").value;
+      expect(host).toMatch(new RegExp(`^${service.metadata.name}\\..+\\.svc$`));
+    }
+    const minimal = JSON.stringify(rendered("minimal-values.yaml"));
+    expect(minimal).not.toContain("WRITE_PORT");
+    // As with --reuse-values after an upgrade from a chart that had no such value.
+    expect(JSON.stringify(rendered("minimal-values.yaml", ["--set", "write=null"]))).toBe(minimal);
   });
 
   test("migrates before the roles start, and tests what an installation needs", () => {

@@ -68,6 +68,12 @@ env:
   - { name: WORKER_PORT, value: "4200" }
   - { name: METRICS_PORT, value: "9464" }
   - { name: DATA_DIR, value: /tmp }
+  {{- with (.Values.write).port }}
+  - { name: WRITE_PORT, value: {{ . | quote }} }
+  {{- if not (hasKey $.Values.env "WRITE_HOST") }}
+  - { name: WRITE_HOST, value: {{ printf "%s-write.%s.svc" (include "basetide.name" $) $.Release.Namespace | quote }} }
+  {{- end }}
+  {{- end }}
   {{- with .Values.clientIpHeader }}
   - { name: CLIENT_IP_HEADER, value: {{ . | quote }} }
   {{- end }}
