@@ -219,5 +219,6 @@ export {
   installWrites,
   MAX_WRITE_BYTES,
   removeWrites,
+  writesVersion,
 } from "./write-door";
 export { writeSchemasOf, writeViewOf } from "./write-schemas";

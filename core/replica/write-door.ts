@@ -9,6 +9,7 @@ import { readFileSync } from "node:fs";
 import type { Sql, TransactionSql } from "postgres";
 import { appPath } from "../app-path";
 import { BasetideError } from "../errors";
+import { templateVersion } from "../postgres";
 import { LOCK_TIMEOUT } from "./change-shape";
 import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { writesOwnerOf } from "./database-roles";
@@ -33,6 +34,8 @@ const DBLINK_FUNCTIONS = [
   "dblink_is_busy(text)",
   "dblink_send_query(text, text)",
 ];
+/** Raised with every released change of what is installed. */
+const REVISION = 1;
 /** The largest request to the endpoint: 10,000 rows of 3 kB. */
 export const MAX_WRITE_BYTES = 32 * 1024 * 1024;
 /** SQLSTATEs of the rights and objects that a server may lack. */
@@ -46,6 +49,11 @@ export interface WriteEndpoint {
   user: string;
   secret: string;
   isTls: boolean;
+}
+
+/** Returns the version of what `installWrites` installs for this endpoint. */
+export function writesVersion(endpoint: Omit<WriteEndpoint, "user" | "secret"> | "queued"): string {
+  return templateVersion(REVISION, JSON.stringify([door, [...WRITABLE_TYPES], endpoint]));
 }
 
 /** Returns the statements that a superuser runs in the database so that `role` can turn SQL writes on. */

@@ -42,7 +42,7 @@ export async function activate(
       update bases set
         state = case when is_paused then 'paused' when sync_completed_at is null then 'starting' else 'active' end,
         -- The triggers of the others connect to the source's proxy.
-        sql_writes_due = sql_writes and (sql_writes_due or not sql_writes_queued),
+        sql_writes_installed = case when sql_writes_queued then sql_writes_installed end,
         resync_requested_at = case when is_paused then resync_requested_at else now() end
       where account_id = ${id} and state = 'moving' returning id`;
     for (const base of bases) await recordFeedGapOfBase(tx, base.id);

@@ -35,6 +35,7 @@ import {
   connectOwn,
   fence,
   getBase,
+  installedWrites,
   type Progress,
   replicaTarget,
   restoreSqlWrites,
@@ -123,7 +124,7 @@ async function moveLocked(
     const isQueued = base.settings.sqlWrites && base.settings.sqlWritesQueued;
     if (isQueued) {
       releases.defer(() => (isMoved ? undefined : allowWritesAgain(ctx, base)));
-      await ctx.db`update bases set sql_writes_due = true where id = ${baseId}`;
+      await ctx.db`update bases set sql_writes_installed = null where id = ${baseId}`;
       // What is committed from now on could be in neither database.
       await closeWrites(oldPlace, options.signal);
       await copyOutbox(oldPlace, newPlace);
@@ -266,10 +267,10 @@ async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Databas
   await ctx.db.begin(async (tx) => {
     const [moved] = await tx`
       update bases set database_id = ${to.id}, move_database_id = ${from.id}, replica_identity = null,
-        sql_writes_due = false
+        sql_writes_installed = ${installedWrites(ctx, base.settings)}
       where id = ${base.id} and database_id = ${from.id} and move_database_id = ${to.id} and state <> 'deleting'
-      returning id`;
         and not exists (select from databases where id = ${from.id} and is_writable)
+      returning id`;
     if (!moved)
       throw new BasetideError(
         "conflict",

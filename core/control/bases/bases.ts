@@ -32,7 +32,7 @@ import { checkChoice, readSelectableWith } from "./selectable";
 import { settingAssignments, settingColumns, settingDetails, settingValues } from "./setting-values";
 import type { BaseSettings } from "./settings";
 import { findSourceUser } from "./source-user";
-import { OUTBOX_CHANNEL, switchSqlWrites } from "./sql-writes";
+import { installedWrites, OUTBOX_CHANNEL, switchSqlWrites } from "./sql-writes";
 
 /** How often a base that needs attention is tried again, in case the source was repaired. */
 const ATTENTION_RETRY = "3 minutes";
@@ -243,8 +243,8 @@ export async function updateSettings(
     sqlWritesQueued: changes.sqlWritesQueued ?? base.settings.sqlWritesQueued,
   };
   const isOtherQueue = writes.sqlWrites && writes.sqlWritesQueued !== base.settings.sqlWritesQueued;
-  if (changes.sqlWrites !== undefined || isOtherQueue)
-    await switchSqlWrites(ctx, base, await replicaTarget(ctx, base), writes);
+  const isSwitched = changes.sqlWrites !== undefined || isOtherQueue;
+  if (isSwitched) await switchSqlWrites(ctx, base, await replicaTarget(ctx, base), writes);
   const paused = changes.paused ?? null;
   const ownUrls = changes.ownAttachmentUrls ?? null;
   const hasNewKey = encryptedKey !== null;
@@ -259,6 +259,7 @@ export async function updateSettings(
           when own_attachment_urls <> ${ownUrls}::boolean then now() else schema_check_requested_at
         end,
         workspace_id = ${changes.workspaceId === undefined ? db`workspace_id` : changes.workspaceId},
+        sql_writes_installed = ${isSwitched ? installedWrites(ctx, writes) : db`sql_writes_installed`},
         rests_until = null,
         encrypted_api_key = coalesce(${encryptedKey}, encrypted_api_key),
         key_accepted_at = case when ${hasNewKey}::boolean then now() else key_accepted_at end,
@@ -286,7 +287,7 @@ export async function updateSettings(
     if (workspaceId !== base.workspaceId) {
       await tx`select quota_unthrottle(${quotaKeyOf(base)}, ${base.accountId})`;
     }
-    if (changes.sqlWrites !== undefined || isOtherQueue) await tx`select pg_notify(${OUTBOX_CHANNEL}, '')`;
+    if (isSwitched) await tx`select pg_notify(${OUTBOX_CHANNEL}, '')`;
     return row;
   });
   if (changes.sqlWrites) await applySqlUserWrites(ctx, await getDatabase(db, base.database.id));

@@ -118,5 +118,5 @@ export {
 } from "./source-tables";
 export { recordSourceUser } from "./source-user";
 export { type AskedWrites, allowWrites, createSqlUserOf, resolveWrites } from "./sql-writers";
-export { OUTBOX_CHANNEL, switchSqlWrites, writeAccessOf } from "./sql-writes";
+export { installedWrites, OUTBOX_CHANNEL, switchSqlWrites, writeAccessOf } from "./sql-writes";
 export { syncFacts } from "./sync-facts";

@@ -1,14 +1,15 @@
 /**
- * Installs SQL writes of bases again where a move has left their replicas without them, or with the endpoint of another
- * control plane.
+ * Installs SQL writes of bases again where a move or a repair has left their replicas without them, and where those that
+ * are installed are of an earlier version or call another address.
  *
- * I7. `bases.sql_writes_due` says so from before that until they are installed, whatever process dies.
+ * I7. `bases.sql_writes_installed` says what is installed: nothing, from before a replica loses it, whatever process dies.
  */
 import type { Context } from "../../context";
+import { isTemplateOutdated } from "../../postgres";
 import { applySqlUserWrites, asMover, getDatabase } from "../placement";
 import type { Base } from "./base-row";
 import { getBase, replicaTarget } from "./bases";
-import { switchSqlWrites } from "./sql-writes";
+import { installedWrites, switchSqlWrites } from "./sql-writes";
 
 type RestoreContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 
@@ -16,18 +17,30 @@ type RestoreContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 export async function restoreSqlWrites(ctx: RestoreContext, base: Base): Promise<void> {
   await switchSqlWrites(ctx, base, await replicaTarget(ctx, base), base.settings);
   await applySqlUserWrites(ctx, await getDatabase(ctx.db, base.database.id));
-  await ctx.db`update bases set sql_writes_due = false where id = ${base.id}`;
+  // A replica that was made again gets its tables, and so their views, by a sync: then once more.
+  await ctx.db`
+    update bases set
+      sql_writes_installed = case when resync_requested_at is null then ${installedWrites(ctx, base.settings)} end
+    where id = ${base.id}`;
 }
 
-/** Does so for all bases that need it, unless one is being moved. */
+/** Does so for all bases that need it and can be synced, unless one is being moved. */
 export async function finishSqlWrites(ctx: RestoreContext): Promise<void> {
-  const due = await ctx.db<{ id: string }[]>`
-    select id from bases where sql_writes_due and sql_writes and state not in ('moving', 'deleting')`;
-  for (const { id } of due) {
+  const rows = await ctx.db<{ id: string; isQueued: boolean; installed: string | null }[]>`
+    select id, sql_writes_queued as "isQueued", sql_writes_installed as installed from bases
+    where sql_writes and state in ('starting', 'active') order by id`;
+  const versions = [false, true].map((sqlWritesQueued) =>
+    installedWrites(ctx, { sqlWrites: true, sqlWritesQueued }),
+  );
+  const isDue = ({ isQueued, installed }: (typeof rows)[number]) => {
+    const version = versions[Number(isQueued)] ?? null;
+    return version !== null && isTemplateOutdated(installed, version);
+  };
+  for (const { id } of rows.filter(isDue)) {
     try {
       await asMover(ctx.db, id, async () => restoreSqlWrites(ctx, await getBase(ctx.db, id)));
     } catch (error) {
-      ctx.log.warn({ baseId: id, error }, "SQL writes could not be installed again after a move");
+      ctx.log.warn({ baseId: id, error }, "SQL writes could not be installed again");
     }
   }
 }

@@ -2,7 +2,7 @@
 import type { Context } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { isId } from "../../ids";
-import { installWrites, type ReplicaTarget, removeWrites } from "../../replica";
+import { installWrites, type ReplicaTarget, removeWrites, writesVersion } from "../../replica";
 import { newSecret } from "../../secrets";
 import type { Base } from "./base-row";
 import type { BaseSettings } from "./settings";
@@ -32,24 +32,34 @@ export async function switchSqlWrites(
     await ctx.db`update bases set has_outbox = true where id = ${base.id} and not has_outbox`;
     return installWrites(target, "queued");
   }
-  const { writePort: port, writeHost, writeTlsCertificate, proxyUrl } = ctx.config;
-  if (port === undefined)
+  const endpoint = endpointOf(ctx);
+  if (!endpoint)
     throw new BasetideError(
       "conflict",
       `This installation has no endpoint for SQL writes. The operator turns it on with WRITE_PORT. ${QUEUED_INSTEAD}`,
     );
-  const host = writeHost ?? new URL(proxyUrl).hostname.replace(/^\[|\]$/g, "");
   const secret = await ensureSecret(ctx, base.id);
-  await installWrites(target, {
-    host,
-    port,
-    user: base.id,
-    secret,
-    isTls: writeTlsCertificate !== undefined,
-  }).catch((error: unknown) => {
+  await installWrites(target, { ...endpoint, user: base.id, secret }).catch((error: unknown) => {
     if (!isBasetideError(error, "conflict")) throw error;
     throw new BasetideError("conflict", `${error.message}. ${QUEUED_INSTEAD}`, { cause: error });
   });
+}
+
+/** Undefined: there is none. */
+function endpointOf({ config }: Pick<Context, "config">) {
+  const { writePort: port, writeHost, writeTlsCertificate, proxyUrl } = config;
+  if (port === undefined) return undefined;
+  const host = writeHost ?? new URL(proxyUrl).hostname.replace(/^\[|\]$/g, "");
+  return { host, port, isTls: writeTlsCertificate !== undefined };
+}
+
+/** Returns what `bases.sql_writes_installed` is after `switchSqlWrites`; null if writes are off. */
+export function installedWrites(
+  ctx: Pick<Context, "config">,
+  { sqlWrites, sqlWritesQueued }: Pick<BaseSettings, "sqlWrites" | "sqlWritesQueued">,
+): string | null {
+  const endpoint = sqlWritesQueued ? "queued" : endpointOf(ctx);
+  return sqlWrites && endpoint ? writesVersion(endpoint) : null;
 }
 
 async function ensureSecret({ db, secrets }: WritesContext, baseId: string): Promise<string> {

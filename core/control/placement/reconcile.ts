@@ -322,7 +322,8 @@ async function install(
   // Only databases on our clusters can be writable.
   if (isWritable && typeof url === "string") await setAll(url, role, schemas, true);
   await ctx.db`
-    update bases set resync_requested_at = now() where database_id = ${id} and schema_name = any (${schemas})`;
+    update bases set resync_requested_at = now(), sql_writes_installed = null
+    where database_id = ${id} and schema_name = any (${schemas})`;
 }
 
 async function setAll(url: string, role: string, schemas: string[], isWritable: boolean): Promise<void> {

@@ -622,8 +622,9 @@ create table bases (
   has_outbox boolean not null default false,
   -- With it, the triggers of the replica authenticate to the endpoint of SQL writes; null: they were never installed.
   encrypted_write_secret text,
-  -- A move may have left the replica without SQL writes, or with another control plane's endpoint: they must be installed again.
-  sql_writes_due boolean not null default false,
+  -- The version of SQL writes that the replica has, with the address of their endpoint; null: it may have lost them, or have
+  -- another control plane's endpoint. Unless it is the current one, they are installed again.
+  sql_writes_installed text,
   indexes jsonb not null default '[]',
   is_paused boolean not null default false,
 

@@ -85,7 +85,7 @@ async function contents(plane: PlaneContext): Promise<Record<string, unknown[]>>
 
 /** Columns with another value after a move, or while nothing serves the account. */
 const CHANGING: Record<string, string[]> = {
-  bases: ["state", "resync_requested_at", "sql_writes_due"],
+  bases: ["state", "resync_requested_at", "sql_writes_installed"],
   databases: ["cluster_id"],
   live_feeds: ["gap_since"],
   alert_messages: ["queued_at"],
@@ -228,7 +228,7 @@ test("killed at each step and repeated, the move ends with everything in the tar
   const url = (await databaseCredentials(source as never, await getDatabase(source.db, one!.database.id)))
     .url;
   const who = await account();
-  await source.db`update bases set sql_writes = true where id = ${one!.id}`;
+  await source.db`update bases set sql_writes = true, sql_writes_installed = 'of this one' where id = ${one!.id}`;
   const before = await contents(source);
   for (const step of STEPS) {
     await expect(moveAccount(source, target, who, killedAt(step))).rejects.toThrow(`killed at ${step}`);
@@ -241,7 +241,9 @@ test("killed at each step and repeated, the move ends with everything in the tar
 
   expect(await contents(target)).toEqual(before);
   expect(await statesIn(target)).toEqual(["active", "paused"]);
-  expect(await target.db`select id from bases where sql_writes_due`).toEqual([{ id: one!.id }]);
+  expect(await target.db`select id from bases where sql_writes and sql_writes_installed is null`).toEqual([
+    { id: one!.id },
+  ]);
   const left = await contents(source);
   expect(Object.entries(left).filter(([, rows]) => rows.length > 0)).toEqual([]);
   expect(await source.db`select from users where id = ${scene.ownerId}`).toHaveLength(0);

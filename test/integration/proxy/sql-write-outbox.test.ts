@@ -344,8 +344,7 @@ test("a base that moves to another cluster takes along what waits, and each tran
   await release();
   const mover = { ...stack.managed, limiter: createRateLimiter(ctx) };
   const isDue = async () =>
-    (await ctx.db<{ due: boolean }[]>`select sql_writes_due as due from bases where id = ${at.base.id}`)[0]!
-      .due;
+    (await ctx.db`select from bases where id = ${at.base.id} and sql_writes_installed is null`).length === 1;
   let moving: Promise<Base> | undefined;
   await sql.begin(async (tx) => {
     await tx`select from write.tasks`;
@@ -373,13 +372,34 @@ test.each([true, false])(
     await removeWrites(await replicaTarget(own.ctx, at.base));
     await admin`update write_own.endpoint set connection = 'host=nowhere.invalid'`;
     expect((await errorOf(sql`insert into write.tasks (name) values ('x')`)).code).toBe("42P01");
-    await own.ctx.db`update bases set sql_writes_due = true where id = ${at.base.id}`;
+    await own.ctx.db`update bases set sql_writes_installed = null where id = ${at.base.id}`;
     await finishSqlWrites(own.ctx);
     await sql`insert into write.tasks (name) values ('Again')`;
     await until(() => at.inSource().length === 1, { what: "it is made" });
-    expect(await own.ctx.db`select from bases where sql_writes_due`).toHaveLength(0);
+    expect(await own.ctx.db`select from bases where sql_writes_installed is null`).toHaveLength(0);
   },
 );
+
+test("the replicas of all bases get the endpoint's new address and a new version of SQL writes, those of a later one stay", async () => {
+  await using own = await writeStack();
+  const at = await writableTasks(own, 0);
+  const admin = await asAdmin(at, own);
+  const address = async () =>
+    /host=\S+/.exec((await admin`select connection from write_own.endpoint`)[0]!.connection)?.[0];
+  const hosts = ["host=localhost", "host=127.0.0.1"];
+  const finish = (writeHost: string) =>
+    finishSqlWrites({ ...own.ctx, config: { ...own.ctx.config, writeHost } });
+  expect(await address()).toBe(hosts[0]);
+  await finish("127.0.0.1");
+  expect(await address()).toBe(hosts[1]);
+  await own.ctx.db`update bases set sql_writes_installed = '0 of another version'`;
+  await admin`update write_own.endpoint set connection = 'host=nowhere.invalid'`;
+  await finish("127.0.0.1");
+  expect(await address()).toBe(hosts[1]);
+  await own.ctx.db`update bases set sql_writes_installed = '999 of a console that is updated already'`;
+  await finish("localhost");
+  expect(await address()).toBe(hosts[1]);
+});
 
 test("files that several transactions add to one cell are all there", async () => {
   const at = await queuedTasks(1);
