@@ -19,6 +19,8 @@ import {
   rotateCredentials,
   rotateSqlUser,
   type SqlUser,
+  type SqlUserWrites,
+  saveSqlUserWrites,
   setConnectionLimit,
   setDatabaseWritable,
   startWatchdog,
@@ -364,6 +366,19 @@ test("who may write with SQL writes keeps that when the database is made writabl
   await setDatabaseWritable(as, await databaseOf(), false);
   expect(await readOnly()).toEqual(["off", "on"]);
   await as.db`update bases set sql_writes = false where id = ${base.id}`;
+  await revokeAll();
+}, 60_000);
+
+test("what a user may write to a base is kept when another request sets what it may write to others", async () => {
+  const { user } = await made("writer");
+  const writes: SqlUserWrites = { tables: ["tblA"], mode: "at_commit" };
+  const saved = await as.db.begin(async (tx) => {
+    // Each as a request that read the user before any other.
+    await saveSqlUserWrites(tx, user, "bas_one", writes);
+    await saveSqlUserWrites(tx, user, "bas_two", writes);
+    return saveSqlUserWrites(tx, user, "bas_one", { ...writes, tables: [] });
+  });
+  expect(saved.writes).toEqual({ bas_two: writes });
   await revokeAll();
 }, 60_000);
 
