@@ -94,7 +94,8 @@ export class World {
   async reset(): Promise<void> {
     await this
       .#db`truncate quota_holders, quota_proxies, quota_keys, quota_permits, quota_wants, quota_blocks, quota_throttled`;
-    await this.#db`update quota_epochs set opened_at = 0`;
+    await this
+      .#db`insert into quota_epochs (opened_at) values (0) on conflict (is_only) do update set opened_at = 0`;
   }
 
   at(at: number, run: () => void): () => void {
