@@ -265,9 +265,11 @@ begin
   delete from quota_holders h where h.name = p_name and h.session <> p_session and h.heard_at < asked_at - 10000;
   insert into quota_holders as h (session, name, owed, seen_at, heard_at, owed_until)
   values (p_session, p_name, greatest(owed, p_owed), least(coalesce(p_seen, asked_at), asked_at), asked_at,
-    -- By then it has heard this answer, and what it sent before is out of the window; or it is silent again.
+    -- By then it has heard this answer, and what it sent before is out of the window; or it is silent again. Until then it
+    -- counts in full, even if the process is owed less from this answer on.
     case when p_uses_owed then asked_at + 3 * quota_lease_ms() else 0 end)
-  on conflict (session) do update set owed = excluded.owed, seen_at = excluded.seen_at, heard_at = excluded.heard_at,
+  on conflict (session) do update set seen_at = excluded.seen_at, heard_at = excluded.heard_at,
+    owed = greatest(excluded.owed, case when h.owed_until > asked_at then h.owed end),
     owed_until = greatest(h.owed_until, excluded.owed_until);
   if p_is_proxy and not exists (
     select from quota_proxies x where x.name = p_name and x.owed = greatest(quota_heartbeat.owed, p_owed)
