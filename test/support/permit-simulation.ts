@@ -164,11 +164,15 @@ export class World {
         select distinct session, jsonb_build_object('key', key, 'life', life) || quota_state(key, ${time}) as message
         from quota_permits where key = ${key} and session is not null`,
     );
-    for (const { session, message } of rows ?? []) this.tell(session, message);
+    this.tell(rows ?? []);
   }
 
-  tell(session: string, message: PermitMessage): void {
-    this.at(this.now + this.latencyMs(), () => this.listeners.get(session)?.(message));
+  /** In an order that does not depend on the names of sessions, which are random: a seed plays the same history again. */
+  tell(told: { session: string; message: PermitMessage }[]): void {
+    const known = [...this.listeners.keys()];
+    const inOrder = told.toSorted((a, b) => known.indexOf(a.session) - known.indexOf(b.session));
+    for (const { session, message } of inOrder)
+      this.at(this.now + this.latencyMs(), () => this.listeners.get(session)?.(message));
   }
 
   /** Time of a statement or an answer on its way. */
@@ -304,7 +308,7 @@ export class SimulatedProcess implements Plane {
       const messages = await db<{ session: string; message: PermitMessage }[]>`
         select * from quota_trade(${key}, ${session}, ${life}, ${kind}, ${want}, ${most}, ${`{${given}}`}, ${`{${rests}}`},
           ${size}, ${throttled}, ${user}, ${time})`;
-      for (const row of messages) if (row.session !== session) world.tell(row.session, row.message);
+      world.tell(messages.filter((row) => row.session !== session));
       return messages;
     });
     const own = rows.find((row) => row.session === session);

@@ -18,17 +18,14 @@ afterAll(() => database[Symbol.asyncDispose]());
 const arrivals = (sent: Sent[]) => sent.map(({ arrivedAt }) => arrivedAt);
 
 /** Found by chance, after more histories than a run plays. */
-const known: History[] = [
-  {
-    seed: 165,
-    network: { travelMs: 1, jitterMs: 20, statementMs: [5, 40], stallEveryMs: 500, stallMs: 2500 },
-    proxies: 4,
-    rate: 4,
-    workers: 1,
-    share: 3,
-    user: null,
-    faults: [],
-  },
+const known = [
+  { workers: 1, seed: 165 },
+  { workers: 1, seed: 197 },
+  { workers: 1, seed: 264 },
+  { workers: 0, seed: 61 },
+  { workers: 0, seed: 122 },
+  { workers: 0, seed: 148 },
+  { workers: 0, seed: 391 },
 ];
 
 fuzz(
@@ -41,8 +38,16 @@ fuzz(
   }),
 );
 
-test.each(known)("I4: and in history $seed", async (history) => {
-  const world = await playHistory(database.sql, history);
+test.each(known)("I4: and in history $seed with $workers workers", async ({ workers, seed }) => {
+  const network: History["network"] = {
+    travelMs: 1,
+    jitterMs: 20,
+    statementMs: [5, 40],
+    stallEveryMs: 500,
+    stallMs: 2500,
+  };
+  const traffic = { proxies: 4, rate: 4, workers, share: 3, user: null, faults: [] };
+  const world = await playHistory(database.sql, { seed, network, ...traffic });
   expect(world.sent.length).toBeGreaterThan(50);
   expect(mostWithin(arrivals(world.sent))).toBeLessThanOrEqual(5);
 });
