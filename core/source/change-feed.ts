@@ -25,6 +25,8 @@ export interface ChangedTable {
   created: string[];
   /** Record id → fields whose cells changed; none: any of them. */
   changed: Map<string, string[]>;
+  /** Record id → cells by field id, as the feed has them, of records that it names once: of one change. */
+  told: Map<string, Readonly<Record<string, unknown>>>;
   destroyed: string[];
   /** Fields were created, renamed, retyped or deleted. */
   fieldsChanged: boolean;
@@ -145,6 +147,8 @@ export interface ChangeFeed {
    * records that depend on them. Needs no call.
    */
   hasHiddenDependencies(schema: SourceSchema, isShown: (fieldId: string) => boolean): boolean;
+  /** Returns whether a cell of a record is what the feed tells of it; false if that cannot be said. Needs no call. */
+  isAsTold(cell: unknown, told: unknown): boolean;
   /** Returns the changes from `cursor` (1 or more) on; also extends the webhook's life as a refresh does. */
   listPayloads(baseId: string, webhookId: string, cursor: number, signal: AbortSignal): Promise<ChangeBatch>;
 }

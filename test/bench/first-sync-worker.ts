@@ -24,6 +24,7 @@ const connection: SourceConnection = {
     dependents: dependentsOf,
     changesByItself: () => false,
     hasHiddenDependencies: () => false,
+    isAsTold: () => false,
     createWebhook: unused,
     listWebhooks: unused,
     deleteWebhook: unused,

@@ -129,6 +129,7 @@ export function editor(webhook: FakeWebhook, { source, table }: { source: FakeSo
       for (const record of records) {
         const was = table.records.get(record.id);
         table.records.set(record.id, record);
+        table.modifiedMs.set(record.id, Date.now());
         if (was) changed[record.id] = changeOf(was, record);
         else created[record.id] = { createdTime: record.createdTime, cellValuesByFieldId: {} };
       }

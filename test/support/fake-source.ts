@@ -14,6 +14,7 @@ import {
   type SourceTable,
 } from "../../core/source";
 import { dependentsOf, hasHiddenDependencies } from "../../core/source/airtable/dependents";
+import { isAsTold } from "../../core/source/airtable/payloads";
 import type { ListedPart } from "../../core/source/types";
 
 export interface FakeTable {
@@ -50,6 +51,7 @@ export class FakeSource {
     dependents: dependentsOf,
     changesByItself: () => false,
     hasHiddenDependencies,
+    isAsTold,
     createWebhook: notThere,
     listWebhooks: notThere,
     deleteWebhook: notThere,

@@ -8,7 +8,7 @@ import type { Cadence } from "../../core/sync/pacing";
 import type { BaseCache } from "../../core/sync/state";
 import { type Engine, type SyncOptions, testEngine } from "./engine";
 import { FakeWebhook } from "./fake-feed";
-import type { FakeSource } from "./fake-source";
+import { type FakeSource, modifiedSince } from "./fake-source";
 import { until } from "./poll";
 
 const DAY_MS = 86_400_000;
@@ -39,6 +39,7 @@ export interface Running {
 
 /**
  * @param options.absentMs when records that the feed named and that were not found are read again
+ * @param options.hasEarlyReads whether the source can list modified records, and tells the time
  * @param options.onFinished the `onTestFinished` of a test's context, which a concurrent test must give
  */
 export async function liveEngine(
@@ -46,6 +47,7 @@ export async function liveEngine(
     emptySpellMs?: number;
     source?: FakeSource;
     absentMs?: number[];
+    hasEarlyReads?: boolean;
     onFinished?: TestContext["onTestFinished"];
   } = {},
 ): Promise<LiveEngine> {
@@ -65,6 +67,7 @@ export async function liveEngine(
   let failure: unknown;
   const liveInput = (signal: AbortSignal, syncOptions: SyncOptions = {}): LiveInput => {
     const input = engine.input(syncOptions);
+    if (options.hasEarlyReads) engine.cache.sourceClock.record(Date.now());
     const cache: BaseCache = engine.cache;
     return {
       ...input,
@@ -78,6 +81,7 @@ export async function liveEngine(
       onRead: (at) => trimOldRecentWrites(input.replica, cache, at),
       onMissed: () => {},
       absentMs: options.absentMs,
+      modifiedSince: options.hasEarlyReads ? modifiedSince : undefined,
     };
   };
   const start = (syncOptions: SyncOptions = {}): Running => {

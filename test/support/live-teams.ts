@@ -7,9 +7,9 @@ import { personRecord, rowsOf, teamRecord, teamsAndPeople } from "./teams";
 
 /** Creates a base in live mode: two teams, two people, and any number of additional teams. */
 export async function liveTeams(
-  options: { teams?: number; settings?: { linkedRecordsAsText: boolean } } = {},
+  options: { teams?: number; hasEarlyReads?: boolean; settings?: { linkedRecordsAsText: boolean } } = {},
 ) {
-  const engine = await liveEngine({ emptySpellMs: 300 });
+  const engine = await liveEngine({ emptySpellMs: 300, hasEarlyReads: options.hasEarlyReads ?? false });
   const { source, webhook } = engine;
   const { teams, people } = teamsAndPeople();
   const more = Array.from({ length: options.teams ?? 0 }, (_, index) =>

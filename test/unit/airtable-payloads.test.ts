@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { readBatch } from "../../core/source/airtable/payloads";
+import { isAsTold, readBatch } from "../../core/source/airtable/payloads";
 import { readWebhooks } from "../../core/source/airtable/webhooks";
 import { dataFolder, noDataReason } from "../support/data";
 
@@ -23,6 +23,7 @@ const destroyed = (id: string) => inTable({ destroyedRecordIds: [id] });
 const nothing = {
   created: [],
   changed: new Map(),
+  told: new Map(),
   destroyed: [],
   fieldsChanged: false,
   typesTold: new Map(),
@@ -49,6 +50,7 @@ describe("payloads", () => {
           {
             created: ["recB"],
             changed: new Map([["recA", ["fld1", "fld2"]]]),
+            told: new Map(),
             destroyed: ["recC"],
             fieldsChanged: true,
             typesTold: new Map(),
@@ -166,6 +168,35 @@ describe("payloads", () => {
       expect(batch(...payloads).changes.tables.get(T)!.changed).toEqual(new Map([["recA", []]]));
   });
 
+  test("tell the cells of records that they name once", () => {
+    const { changes } = batch(
+      changed("recA", "fld1"),
+      changed("recB", "fld1"),
+      changed("recB", "fld2"),
+      destroyed("recC"),
+      changed("recC", "fld1"),
+    );
+    expect(changes.tables.get(T)!.told).toEqual(new Map([["recA", { fld1: 1 }]]));
+  });
+
+  test.for([
+    ["text", "text", true],
+    ["text", "other", false],
+    [undefined, null, true],
+    [undefined, false, true],
+    ["", null, false],
+    [0, null, false],
+    ["Red", { id: "sel1", name: "Red", color: "redBright" }, true],
+    ["Red", { id: "sel1", name: "Blue" }, false],
+    [["rec1", "rec2"], [{ id: "rec1", name: "One" }, { id: "rec2" }], true],
+    [["rec1"], [{ id: "rec1", name: "One" }, { id: "rec2" }], false],
+    [[], [{ id: "rec1" }], false],
+    [{ id: "usr1" }, { id: "usr1", name: "Ann" }, false],
+    [undefined, [], false],
+  ] as [unknown, unknown, boolean][])("a cell %j, told as %j, is what was told: %s", ([cell, told, is]) => {
+    expect(isAsTold(cell, told)).toBe(is);
+  });
+
   test("a cursor that cannot be read follows from the number of payloads", () => {
     const read = (cursor: unknown) => readBatch({ payloads: [{}, {}], cursor, mightHaveMore: "?" }, 5);
     for (const cursor of [null, "9", 0, -1, 1e300, undefined])
@@ -199,6 +230,7 @@ describe.skipIf(!dataFolder)(`samples of a client library${dataFolder ? "" : ` (
             created: ["rec00000000000000"],
             // Both the sample's spelling of the field in `current` and the one in `previous`.
             changed: new Map([["rec00000000000001", ["fld00000000000001", "fld0000000000001"]]]),
+            told: new Map([["rec00000000000001", { fld00000000000001: "hello world" }]]),
             destroyed: ["rec00000000000002"],
             fieldsChanged: true,
             typesTold: new Map([["fld10000000000002", ["number"]]]),

@@ -1,5 +1,5 @@
 /**
- * Converts Airtable's webhook payloads to changes: which records, fields and tables changed, never their values.
+ * Converts Airtable's webhook payloads to changes: which records, fields and tables changed. Values are passed on as they are.
  *
  * F1. Payloads are read in order and the last event of a record wins, so a record that is destroyed and restored
  *     exists, and one that is created and destroyed does not.
@@ -67,6 +67,7 @@ interface CollectedTable {
   created: Set<string>;
   /** Null: any cell of the record may have changed. */
   changed: Map<string, Set<string> | null>;
+  told: ChangedTable["told"];
   destroyed: Set<string>;
   fieldsChanged: boolean;
   typesTold: Map<string, string[]>;
@@ -106,6 +107,7 @@ function collectTable(into: Collected, tableId: string, wire: unknown): void {
     table = {
       created: new Set(),
       changed: new Map(),
+      told: new Map(),
       destroyed: new Set(),
       fieldsChanged: false,
       typesTold: new Map(),
@@ -133,8 +135,10 @@ function collectTable(into: Collected, tableId: string, wire: unknown): void {
     table.created.add(id);
   }
   for (const [id, change] of entriesOf(wire.changedRecordsById, isRecordId, table)) {
-    table.destroyed.delete(id);
+    const isNamedBefore = table.destroyed.delete(id) || table.changed.has(id);
     if (table.created.has(id)) continue;
+    if (isNamedBefore) table.told.delete(id);
+    else tell(table, id, change);
     const known = table.changed.get(id);
     const cells = changedCellsOf(change);
     table.changed.set(id, cells && known !== null ? new Set(known).union(new Set(cells)) : null);
@@ -158,6 +162,24 @@ function changedCellsOf(change: unknown): string[] | undefined {
       : [];
   });
   return flaws.isUnreadable || cells.length === 0 ? undefined : cells;
+}
+
+function tell({ told }: CollectedTable, id: string, change: unknown): void {
+  const cells = isObject(change) && isObject(change.current) && change.current.cellValuesByFieldId;
+  if (isObject(cells)) told.set(id, cells);
+}
+
+/** See `ChangeFeed`. Payloads have choices, links and people as objects with an id and a name, and cells have one of these. */
+export function isAsTold(cell: unknown, told: unknown): boolean {
+  if (Array.isArray(told))
+    return (
+      Array.isArray(cell) &&
+      cell.length === told.length &&
+      told.every((one, index) => isAsTold(cell[index], one))
+    );
+  if (isObject(told)) return typeof cell === "string" && (cell === told.id || cell === told.name);
+  // Empty cells are not in a record.
+  return cell === told || (cell === undefined && (told === null || told === false));
 }
 
 /** Where a part that cannot be read is reported. */
@@ -194,6 +216,7 @@ function changesOf({ tables, created, destroyed, changed }: Collected): SourceCh
   const listed = (table: CollectedTable): ChangedTable => ({
     created: [...table.created],
     changed: new Map([...table.changed].map(([id, fields]) => [id, [...(fields ?? [])]])),
+    told: table.told,
     destroyed: [...table.destroyed],
     fieldsChanged: table.fieldsChanged,
     typesTold: table.typesTold,

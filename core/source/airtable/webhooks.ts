@@ -8,7 +8,7 @@ import { parseAnswer } from "./answers";
 import type { Request } from "./client";
 import { dependentsOf, hasHiddenDependencies } from "./dependents";
 import { badAnswer, isObject, listIn, textIn } from "./parts";
-import { isCursor, readBatch } from "./payloads";
+import { isAsTold, isCursor, readBatch } from "./payloads";
 
 /** Payloads in one answer: the maximum of the call (its reference, "List webhook payloads"). */
 const MAX_PAYLOADS = 50;
@@ -23,6 +23,7 @@ export function createChangeFeed(request: Request): ChangeFeed {
     dependents: dependentsOf,
     changesByItself,
     hasHiddenDependencies,
+    isAsTold,
 
     async createWebhook(baseId, { notificationUrl }, signal) {
       const body = { notificationUrl, specification: SPECIFICATION };

@@ -13,7 +13,8 @@ import { wait } from "../../async";
 import { BasetideError } from "../../errors";
 import { limitsOfKey, type RecordPage, type SourceTable } from "../../source";
 import { MANY_TRIES } from "../pacing";
-import { metered, type Reader, type VersionedPage } from "./reader";
+import type { VersionedPage } from "../state";
+import { metered, type Reader } from "./reader";
 
 /**
  * Rows that are requested one by one: a random sample of ten is unlikely to miss the half of a table that still

@@ -1,7 +1,7 @@
 /** Sweeps, rebuilds, schema tracking: how a table is read and applied. */
 export { type CatchUpInput, catchingUp } from "./catch-up";
 export { foundIn } from "./evidence";
-export { CLOCKS_OVERLAP_MS, type PollResult, pollForChanges } from "./find-modified";
+export { CLOCKS_OVERLAP_MS, OVERLAP_MS, type PollResult, pollForChanges } from "./find-modified";
 export { askFailing, readerOfTable, watchAnswers, withPatience } from "./patience";
 export { countedSizes, ProgressBoard } from "./progress";
 export { isOutdated, readAsNow } from "./read-as";

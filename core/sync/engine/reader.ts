@@ -13,7 +13,7 @@ import {
   type SourceTable,
 } from "../../source";
 import { MANY_TRIES, MOST_PATIENCE_MS, TRIES } from "../pacing";
-import type { ReadVersionSource } from "../state";
+import type { ReadVersionSource, VersionedPage } from "../state";
 
 /** The first pause of a request: three failures in a row keep others waiting for less than MOST_PATIENCE_MS. */
 const FIRST_BACKOFF_MS = 500;
@@ -95,12 +95,6 @@ async function beforeRetry(reader: Reader, error: BasetideError, attempt: number
   reader.log.debug({ error, attempt }, "request to Airtable failed; retrying");
   // The connection had been closed before the request was sent, so there is no reason to wait.
   await wait(isStale(error) ? 0 : backoffMs(attempt, error), reader.stop);
-}
-
-/** A page, and a read version that was taken before it was requested. */
-export interface VersionedPage {
-  page: RecordPage;
-  readVersion: number;
 }
 
 interface ListOptions {

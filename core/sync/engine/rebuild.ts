@@ -36,12 +36,12 @@ import {
 } from "../../replica";
 import { limitsOfKey, type SourceRecord, type SourceTable, type UnreadableRecord } from "../../source";
 import { FIRST_FAILURE_PAUSE_MS, MOST_PATIENCE_MS, TICK_MS, TRIES } from "../pacing";
-import type { FilledBuild, VersionByScan } from "../state";
+import type { FilledBuild, VersionByScan, VersionedPage } from "../state";
 import { Fingerprints, fingerprintIn, MassChange, mappingOf, type TableCache } from "../state";
 import { evidenceOf } from "./evidence";
 import { type Put, putLive } from "./put-live";
 import { readAsNow } from "./read-as";
-import { metered, type Reader, readTable, restarting, type VersionedPage } from "./reader";
+import { metered, type Reader, readTable, restarting } from "./reader";
 import { checkSchema, confirmSchema, withSecondRead } from "./schema-check";
 import type { Sweep, TableOutcome } from "./sweep";
 import { NOT_AMONG_READABLE, reportRecords } from "./unreadable";

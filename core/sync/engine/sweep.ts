@@ -15,11 +15,18 @@ import {
   type ShapeChange,
 } from "../../replica";
 import type { RecordPage, SourceTable, UnreadableRecord } from "../../source";
-import { type BaseCache, fingerprintIn, isUrlRefresh, type TableCache, validUntil } from "../state";
+import {
+  type BaseCache,
+  fingerprintIn,
+  isUrlRefresh,
+  type TableCache,
+  type VersionedPage,
+  validUntil,
+} from "../state";
 import { inComparisonTurn } from "./comparison-turns";
 import { evidenceOf } from "./evidence";
 import { readAsNow, rememberRead } from "./read-as";
-import { type Reader, readTable, restarting, type VersionedPage } from "./reader";
+import { type Reader, readTable, restarting } from "./reader";
 import type { SchemaTracker } from "./schema-tracker";
 import { NOT_AMONG_READABLE, reportRecords, seeUnreadable } from "./unreadable";
 import { applyRecords, liveTable, onLiveTable } from "./write-records";

@@ -16,8 +16,8 @@ import {
 } from "../../replica";
 import type { SourceRecord } from "../../source";
 import { MANY_TRIES } from "../pacing";
-import { fingerprintIn, type TableCache, tableCache } from "../state";
-import { metered, type VersionedPage } from "./reader";
+import { fingerprintIn, type TableCache, tableCache, type VersionedPage } from "../state";
+import { metered } from "./reader";
 import { checkSchema, withSecondRead } from "./schema-check";
 import type { Sweep } from "./sweep";
 import { inWriteTurn } from "./write-turns";

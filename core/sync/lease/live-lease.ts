@@ -54,6 +54,7 @@ export async function goLive(lease: LiveLease, feed: LiveFeed, input: SyncSessio
     feed,
     cadence: (facts) => cadenceOf({ ...facts, ratePerSecond: budget.ratePerSecond }),
     onMissed: (foundBy, count) => ctx.syncMetrics.unreported(foundBy, count),
+    modifiedSince,
     compare: modifiedSince && ((replica) => compareTable({ ...replica, feed, modifiedSince })),
     endsAtRest: true,
   };

@@ -2,6 +2,7 @@
  * The entries of the dirty set: why a record must be read again, how two reports of the same record are merged, and how
  * many entries hold each cursor.
  */
+import type { VersionedPage } from "./read-versions";
 
 export interface DirtyRecord {
   /** Cursor of the feed batch that first named it since it was last acknowledged. */
@@ -19,6 +20,16 @@ export interface DirtyRecord {
    * it loses.
    */
   readVersion?: number | undefined;
+  /** A read that probably shows this change: it began with the read of the feed. Not for a record that waits already. */
+  early?: EarlyImage | undefined;
+}
+
+/** An image of a record that is being read, and how the feed says that it looks. */
+export interface EarlyImage {
+  /** Undefined if it is not in time. */
+  answer: Promise<VersionedPage | undefined>;
+  /** Cells by field id. */
+  told: Readonly<Record<string, unknown>>;
 }
 
 export interface DirtyEntry extends DirtyRecord {
@@ -32,12 +43,12 @@ export interface DirtyEntry extends DirtyRecord {
 
 /** Merges two entries of the same record, named one after the other. */
 export function mergeEntries(earlier: DirtyEntry, later: DirtyEntry): DirtyEntry {
-  const cursor = Math.min(earlier.cursor, later.cursor);
+  const merged = { cursor: Math.min(earlier.cursor, later.cursor), early: undefined };
   // A dependent entry does not replace a direct or destroyed one.
-  if (later.why === "dependent") return { ...earlier, cursor, sequence: later.sequence };
-  if (later.why === "destroyed" || earlier.why === "dependent") return { ...later, cursor };
+  if (later.why === "dependent") return { ...earlier, ...merged, sequence: later.sequence };
+  if (later.why === "destroyed" || earlier.why === "dependent") return { ...later, ...merged };
   const fields = earlier.why === "direct" ? union(earlier.fields, later.fields) : null;
-  return { ...later, cursor, fields, isNew: earlier.isNew === true };
+  return { ...later, ...merged, fields, isNew: earlier.isNew === true };
 }
 
 function union(a: Set<string> | null, b: Set<string> | null): Set<string> | null {

@@ -280,6 +280,7 @@ export class DirtySet {
       this.#mergeBack(this.#waiting(batch.tableId), id, {
         ...entry,
         readVersion: undefined,
+        early: undefined,
         isReturned: true,
       });
     }
@@ -293,6 +294,7 @@ export class DirtySet {
     batch.entries.delete(recordId);
     const waiting = this.#waiting(batch.tableId);
     entry.absences++;
+    entry.early = undefined;
     const queues = [waiting.direct, waiting.dependent, waiting.deferred];
     if (queues.some((queue) => queue.has(recordId))) {
       this.#mergeBack(waiting, recordId, entry);

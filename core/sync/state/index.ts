@@ -10,7 +10,7 @@ export {
   type TableCache,
   tableCache,
 } from "./base-cache";
-export type { DirtyRecord } from "./dirty-entries";
+export type { DirtyRecord, EarlyImage } from "./dirty-entries";
 export { type DirtyBatch, DirtySet, MAX_BATCH } from "./dirty-set";
 export { evictFingerprints } from "./evict";
 export type { FilledBuild, VersionByScan } from "./filled-build";
@@ -19,6 +19,6 @@ export { LiveCache } from "./live-cache";
 export { MassChange } from "./mass-change";
 export { FEED_LATE_MS, type FoundBy, MissedChanges } from "./missed-changes";
 export { packCache, unpackCache } from "./pack";
-export { QUIET_SWEEP_AGE_MS, ReadVersionSource, SWEEP_AGE_MS } from "./read-versions";
+export { QUIET_SWEEP_AGE_MS, ReadVersionSource, SWEEP_AGE_MS, type VersionedPage } from "./read-versions";
 export { fingerprintIn, isUrlRefresh, validUntil } from "./record-fingerprint";
 export { isOfTable, isRefusedRead, ofTable, patienceAfter, TableFailures } from "./table-failures";

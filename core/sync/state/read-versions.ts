@@ -2,7 +2,14 @@
  * Read versions that many requests share. One may be old when it is used: it then loses to images that were applied in the
  * meantime, which is safe.
  */
+import type { RecordPage } from "../../source";
 import { SHORTEST_MS } from "../pacing";
+
+/** A page, and a read version that was taken before it was requested. */
+export interface VersionedPage {
+  page: RecordPage;
+  readVersion: number;
+}
 
 /**
  * How old one may be that a sweep uses, ms. Of the records that it finds changed, only those that another process wrote in this time lose:

@@ -18,6 +18,7 @@ import { comparing, rebuildWatch, recordFound, scanWatch, trimming } from "./bac
 import { LiveBatches } from "./batches";
 import { DependentFinder } from "./dependents";
 import type { SourceComparison } from "./drift";
+import { EarlyReads } from "./early-reads";
 import type { Feed } from "./feed-types";
 import { liveReaders } from "./live-readers";
 import { type FeedRead, type FeedReading, keepReading, recordDue } from "./read-feed";
@@ -36,6 +37,8 @@ export interface LiveInput extends SyncSessionInput {
   absentMs?: readonly number[] | undefined;
   /** Compares SQL with the source, once, to check that the feed reports everything. */
   compare?: ((replica: ComparedReplica) => Promise<unknown>) | undefined;
+  /** The platform's filter, if it has one. */
+  modifiedSince?: ((sinceMs: number) => string) | undefined;
   /** A read of the feed from before live mode started. */
   first?: FeedRead | undefined;
   /** Ends when the base is at rest, too. */
@@ -56,7 +59,18 @@ export type ComparedReplica = Sweep & Pick<SourceComparison, "isPending" | "onDi
 export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
   using taskGroup = new TaskGroup(input.reader.stop);
   const { stop } = taskGroup;
-  const { base, replica, epoch, feed, cache: baseCache, absentMs, compare, onMissed, onRun } = input;
+  const {
+    base,
+    replica,
+    epoch,
+    feed,
+    cache: baseCache,
+    absentMs,
+    compare,
+    modifiedSince,
+    onMissed,
+    onRun,
+  } = input;
   const { connection, log } = input.reader;
   unpackCache(baseCache);
   baseCache.live ??= new LiveCache();
@@ -126,6 +140,9 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     known: baseCache,
     schemaTracker,
     dependents,
+    early:
+      modifiedSince &&
+      new EarlyReads({ reader: readers.foreground, schemaTracker, cache: baseCache, modifiedSince }),
     batches,
     cadence,
     onMissed,

@@ -20,6 +20,7 @@ import {
 } from "../../state";
 import type { LiveBatches } from "./batches";
 import type { DependentFinder } from "./dependents";
+import type { EarlyRead, EarlyReads } from "./early-reads";
 import type { Feed, FeedBatch } from "./feed-types";
 
 /** Weight of the latest read in the average cost of reads. */
@@ -33,6 +34,8 @@ export interface FeedReading {
   known: Pick<BaseCache, "trimPoints" | "trimmedTo" | "schemaSeenAt">;
   schemaTracker: Pick<SchemaTracker, "table">;
   dependents: Pick<DependentFinder, "graph">;
+  /** Absent if the platform cannot list modified records. */
+  early: Pick<EarlyReads, "begin" | "learn"> | undefined;
   batches: Pick<LiveBatches, "read" | "failed">;
   cadence: () => Cadence;
   /** Called with the number of records that were found changed, and that the feed did not report. */
@@ -62,16 +65,17 @@ export async function keepReading(reading: FeedReading, first?: FeedRead): Promi
   for (let failures = 0; ; ) {
     // An earlier lease may have read it recently. After a failed read, the reason for that read still holds.
     const restMs = Math.min(dueInMs(reading), missedChanges.judgedInMs(performance.now()));
+    let isNotified = false;
     if (restMs > 0 && failures === 0 && !before) {
       await recordDue(reading);
       reading.isReading = false;
-      const isNotified = await feed.wakeUp(restMs, stop);
+      isNotified = await feed.wakeUp(restMs, stop);
       reading.isReading = true;
       if (isNotified) await turnOf(reading);
     }
     reading.isReading = true;
     try {
-      cache.readAt = await readToEnd(reading, before);
+      cache.readAt = await readToEnd(reading, isNotified, before);
       before = undefined;
       reading.isReading = false;
       const { requests } = reader.counts;
@@ -143,10 +147,12 @@ export function dueInMs({
 }
 
 /** @returns when the last request was made (performance.now()) */
-async function readToEnd(reading: FeedReading, first?: FeedRead): Promise<number> {
+async function readToEnd(reading: FeedReading, isNotified: boolean, first?: FeedRead): Promise<number> {
+  let early = isNotified ? reading.early?.begin() : undefined;
   for (let before = first; ; before = undefined) {
-    const { asked, batch } = before ?? (await readOnce(reading));
-    name(reading, batch, oldReadVersion(reading.known, asked.at));
+    const { asked, batch } = before ?? (await readOnce(reading).finally(early?.feedIsRead));
+    name(reading, batch, oldReadVersion(reading.known, asked.at), early);
+    early = undefined;
     reading.batches.read(asked, isNews(batch.changes), !batch.mightHaveMore);
     if (!batch.mightHaveMore) return asked.at;
   }
@@ -172,22 +178,30 @@ function oldReadVersion(
 }
 
 /** Names the changes of the batch; nothing is awaited (L4). */
-function name(reading: FeedReading, batch: FeedBatch, readVersion: number | undefined): void {
+function name(
+  reading: FeedReading,
+  batch: FeedBatch,
+  readVersion: number | undefined,
+  early: EarlyRead | undefined,
+): void {
   const { cache, schemaTracker, reader } = reading;
   const { dirty, missedChanges } = cache;
   const { from: cursor, changes, mightHaveMore } = batch;
   const now = performance.now();
   dirty.beginBatch(cursor);
   for (const [tableId, table] of changes.tables) {
-    const { created, changed, destroyed, fieldsChanged, isUnreadable } = table;
+    const { created, changed, told, destroyed, fieldsChanged, isUnreadable } = table;
     for (const ids of [created, changed.keys(), destroyed]) missedChanges.named(tableId, ids, now);
     for (const id of created) dirty.add(tableId, id, { cursor, why: "direct", fields: null, isNew: true });
-    for (const [id, fields] of changed)
+    for (const [id, fields] of changed) {
+      const cells = early?.tableId === tableId ? told.get(id) : undefined;
       dirty.add(tableId, id, {
         cursor,
         why: "direct",
         fields: fields.length > 0 ? new Set(fields) : null,
+        early: cells && { answer: early!.answer, told: cells },
       });
+    }
     for (const id of destroyed) dirty.add(tableId, id, { cursor, why: "destroyed", fields: null });
     const { source, live, isLeftOut } = schemaTracker.table(tableId);
     const isListed = source !== undefined || isLeftOut === true;
@@ -213,6 +227,7 @@ function name(reading: FeedReading, batch: FeedBatch, readVersion: number | unde
   dirty.endBatch(batch.cursor);
   if (!mightHaveMore && readVersion !== undefined) dirty.endFeed(readVersion);
   if (isNews(changes)) cache.changedAt = new Date();
+  reading.early?.learn(changes);
 }
 
 /**

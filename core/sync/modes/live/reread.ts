@@ -8,7 +8,7 @@
  */
 import { BasetideError, isBasetideError } from "../../../errors";
 import { latestReadVersions } from "../../../replica";
-import type { RecordPage, SourceRecord } from "../../../source";
+import type { ChangeFeed, RecordPage, SourceRecord } from "../../../source";
 import {
   applyAsRead,
   foundIn,
@@ -24,6 +24,7 @@ import type { DirtyBatch, DirtySet, MassChange, MissedChanges } from "../../stat
 import { fingerprintIn, type TableCache, tableCache } from "../../state";
 import type { LiveBatches } from "./batches";
 import { changedCells, type DependentFinder, type Reached } from "./dependents";
+import { earlyImages, type PageImages } from "./early-reads";
 
 /**
  * A named record that does not exist may have been deleted since, which the feed will report, or the source may have
@@ -100,20 +101,22 @@ async function rereadOnce(
   const reader = isNamed ? work.namedReader : foreground.reader;
   const changed = changedCells(tableId, entries);
   const cursor = firstCursor(batch);
-  reader.readVersions.renew();
-  const readVersion = await reader.readVersions.current();
-  const { source } = tableOf(foreground, tableId);
-  const asked = [...entries.keys()];
+  const early = isReadAgain ? [] : await earlyImages(batch, isAsToldBy(reader));
+  const shown = new Set(early.flatMap(({ page, indices }) => indices.map((index) => page.id(index))));
+  const asked = [...entries.keys()].filter((id) => !shown.has(id));
   // The request does not depend on the previous links, so both are read concurrently.
-  const [pages, reached] = await Promise.all([
-    metered(reader, "records").listByIds(source, asked),
+  const [read, reached] = await Promise.all([
+    asked.length > 0 ? readByIds(work, reader, tableId, asked) : undefined,
     dependents.of(changed),
   ]);
   await batches.started();
-  const { fresh, lost, isWritten } = await apply(work, massChange, tableId, pages, readVersion, isReadAgain);
+  const { pages = [], readVersion = 0 } = read ?? {};
+  const images = [...early, ...pages.map((page) => ({ page, readVersion, indices: allOf(page) }))];
+  const { fresh, lost, isWritten } = await apply(work, massChange, tableId, images, isReadAgain);
   if (isNamed || isWritten) foreground.cache.changedTables.add(tableId);
   const unreadable = await unreadableIn(work, tableId, asked, pages, fresh);
-  for (const id of await shownSince(foreground, tableId, lost, readVersion)) lost.delete(id);
+  for (const id of await shownSince(foreground, tableId, lost.difference(shown), readVersion))
+    lost.delete(id);
   // All at once, so that no dependent is read twice.
   nameAll(work, [reached, await dependents.of(changed, fresh)], cursor);
   dirty.ack(
@@ -125,31 +128,44 @@ async function rereadOnce(
   await judgeAbsent(work, batch, fresh.size > 0, readVersion);
 }
 
+async function readByIds({ foreground }: Rereading, reader: Reader, tableId: string, ids: string[]) {
+  reader.readVersions.renew();
+  const readVersion = await reader.readVersions.current();
+  const { source } = tableOf(foreground, tableId);
+  return { pages: await metered(reader, "records").listByIds(source, ids), readVersion };
+}
+
+function isAsToldBy({ connection }: Reader): ChangeFeed["isAsTold"] {
+  return (cell, told) => connection.changeFeed?.isAsTold(cell, told) ?? false;
+}
+
+function allOf({ size }: RecordPage): number[] {
+  return Array.from({ length: size }, (_, index) => index);
+}
+
 /** Writes the records that were read, and counts them as seen by a sweep that may be running. */
 async function apply(
   { foreground, batches }: Rereading,
   massChange: MassChange,
   tableId: string,
-  pages: RecordPage[],
-  readVersion: number,
+  images: PageImages[],
   isReadAgain: boolean,
 ) {
   const writing = { ...foreground, isWithoutNew: true };
   const fresh = new Map<string, SourceRecord>();
   const lost = new Set<string>();
   let isWritten = false;
-  for (const page of pages) {
+  for (const { page, readVersion, indices } of images) {
     const { table } = tableOf(foreground, tableId);
-    if (isMassChange(massChange, table, page)) await foreground.schemaTracker.refresh();
-    const all = Array.from({ length: page.size }, (_, index) => index);
-    const applied = await applyAsRead(writing, table, { page, readVersion }, all, isReadAgain);
-    for (const index of all) {
+    if (isMassChange(massChange, table, page, indices)) await foreground.schemaTracker.refresh();
+    const applied = await applyAsRead(writing, table, { page, readVersion }, indices, isReadAgain);
+    for (const index of indices) {
       table.fingerprints.see(page.id(index), 0n);
       fresh.set(page.id(index), page.record(index));
     }
     for (const id of applied.lost) lost.add(id);
     isWritten ||= applied.inserted + applied.updated > 0;
-    batches.tally({ seen: page.size, inserted: applied.inserted, updated: applied.updated });
+    batches.tally({ seen: indices.length, inserted: applied.inserted, updated: applied.updated });
   }
   return { fresh, lost, isWritten };
 }
@@ -196,12 +212,15 @@ async function shownSince(
 /**
  * I6. Many records that have changed at once may indicate a change of the schema that the feed has not reported yet.
  */
-function isMassChange(massChange: MassChange, table: TableCache, page: RecordPage): boolean {
-  const { fingerprints } = table;
-  const changed = [];
-  for (let index = 0; index < page.size; index++) {
-    if (!fingerprints.isKnown(page.id(index), fingerprintIn(table, page, index))) changed.push(index);
-  }
+function isMassChange(
+  massChange: MassChange,
+  table: TableCache,
+  page: RecordPage,
+  indices: number[],
+): boolean {
+  const changed = indices.filter(
+    (index) => !table.fingerprints.isKnown(page.id(index), fingerprintIn(table, page, index)),
+  );
   return massChange.isNews(page, changed, false);
 }
 
