@@ -3,7 +3,7 @@
  * answer of the source instead of two.
  *
  * They are the latest modified records of the table that the feed has named last. Of them, only those count that the feed names.
- * R2. An image counts as a read after the change if the feed names the record once, and all cells that changed are in the image as
+ * L5. An image counts as a read after the change if the feed names the record once, and all cells that changed are in the image as
  *     the feed tells them. An image from before the change would have another cell there: the feed names everything in between, too.
  *     All other records are read as if there had been no early read.
  */
@@ -106,7 +106,7 @@ export interface PageImages extends VersionedPage {
   indices: number[];
 }
 
-/** Returns the images of records of the batch that need not be read again (R2). */
+/** Returns the images of records of the batch that need not be read again (L5). */
 export async function earlyImages(
   { entries }: DirtyBatch,
   isAsTold: ChangeFeed["isAsTold"],
