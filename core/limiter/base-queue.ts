@@ -237,7 +237,7 @@ export class BaseQueue extends PermitSet {
   #turnAt(waiter: Waiter, ahead = 0): number {
     const { priority, connections } = waiter;
     const from = isSyncs(waiter)
-      ? this.#paceFrom()
+      ? this.#paceFrom(priority)
       : priority === "unproven"
         ? this.#unprovenFrom
         : -Infinity;
@@ -274,12 +274,13 @@ export class BaseQueue extends PermitSet {
   }
 
   /**
-   * The time from which sync may send. It makes up within a window for pages that took long; but evenly while clients ask, so
-   * that one of its permits is always about to be ready.
+   * The time from which sync may send. It makes up within a window for pages that took long, and at once for changes that someone
+   * waits for; but evenly while clients ask, so that one of its permits is always about to be ready.
    */
-  #paceFrom(): number {
+  #paceFrom(priority: Priority): number {
     if (this.isContended) return this.#syncAt + this.#spacingMs();
-    return Math.max(this.#syncAt + SPACING * this.#spacingMs(), this.#pacedAt - this.#windowMs);
+    const from = this.#pacedAt - this.#windowMs;
+    return priority === "live" ? from : Math.max(this.#syncAt + SPACING * this.#spacingMs(), from);
   }
 
   /** Requests per window that sync may send: of a throttled base, its part of fewer. */

@@ -12,6 +12,7 @@ export {
 } from "./base-cache";
 export type { DirtyRecord, EarlyImage } from "./dirty-entries";
 export { type DirtyBatch, DirtySet, MAX_BATCH } from "./dirty-set";
+export type { EditedTables } from "./edited-tables";
 export { evictFingerprints } from "./evict";
 export type { FilledBuild, VersionByScan } from "./filled-build";
 export { Fingerprints } from "./fingerprints";

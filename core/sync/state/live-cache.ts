@@ -1,11 +1,13 @@
 /** The data that a worker caches about a base's live mode from one lease to the next. */
 import { CallBucket } from "../pacing";
 import { DirtySet } from "./dirty-set";
+import { EditedTables } from "./edited-tables";
 import { MissedChanges } from "./missed-changes";
 
 export class LiveCache {
   readonly dirty = new DirtySet();
   readonly missedChanges = new MissedChanges();
+  readonly editedTables = new EditedTables();
   /** Missed changes that are not recorded yet. */
   missed = 0;
   readonly startedAt = Date.now();

@@ -2,22 +2,29 @@
  * Reads the records that a notification is probably about while the feed is asked what it is about: an edit is in SQL after one
  * answer of the source instead of two.
  *
- * They are the latest modified records of the table that the feed has named last. Of them, only those count that the feed names.
+ * They are the latest modified records of a table that the feed has named twice in a row. Of them, only those count that the feed names.
  * L5. An image counts as a read after the change if the feed names the record once, and all cells that changed are in the image as
  *     the feed tells them. An image from before the change would have another cell there: the feed names everything in between, too.
  *     All other records are read as if there had been no early read.
  */
 import { linkedAbort } from "../../../async";
-import type { ChangeFeed, SourceChanges, SourceTable } from "../../../source";
+import type { ChangeFeed } from "../../../source";
 import { metered, OVERLAP_MS, type Reader, type SchemaTracker } from "../../engine";
-import { RECENT_MS } from "../../pacing";
-import type { BaseCache, DirtyBatch, DirtyRecord, EarlyImage, VersionedPage } from "../../state";
+import type {
+  BaseCache,
+  DirtyBatch,
+  DirtyRecord,
+  EarlyImage,
+  EditedTables,
+  VersionedPage,
+} from "../../state";
 
 interface EarlySetting {
   /** Its requests go behind those of the feed. */
   reader: Reader;
   schemaTracker: Pick<SchemaTracker, "table">;
   cache: Pick<BaseCache, "failing" | "sourceClock">;
+  editedTables: EditedTables;
   /** The platform's filter. */
   modifiedSince: (sinceMs: number) => string;
 }
@@ -33,72 +40,49 @@ export interface EarlyRead {
   feedIsRead(): void;
 }
 
-export class EarlyReads {
-  readonly #setting: EarlySetting;
-  /** The only table that the latest changes were made in. */
-  #tableId: string | undefined;
-  /** Until when none is made of a table in which it has taken too long to find the records (performance.now()). */
-  readonly #slowUntil = new Map<string, number>();
-
-  constructor(setting: EarlySetting) {
-    this.#setting = setting;
-  }
-
-  /** Learns where records are edited. */
-  learn({ tables }: Pick<SourceChanges, "tables">): void {
-    if (tables.size > 0) this.#tableId = tables.size === 1 ? [...tables.keys()][0] : undefined;
-  }
-
-  /** @returns undefined if no table can be expected to have the changes */
-  begin(): EarlyRead | undefined {
-    const { schemaTracker, cache } = this.#setting;
-    const tableId = this.#tableId;
-    const sourceMs = cache.sourceClock.now();
-    if (tableId === undefined || sourceMs === undefined) return undefined;
-    if (performance.now() < (this.#slowUntil.get(tableId) ?? 0)) return undefined;
-    const { source, live, rebuild } = schemaTracker.table(tableId);
-    if (!source || !live || rebuild || cache.failing.has(tableId)) return undefined;
-    return this.#begin(source, sourceMs);
-  }
-
-  #begin(source: SourceTable, sourceMs: number): EarlyRead {
-    const { reader, modifiedSince } = this.#setting;
-    const begunAt = performance.now();
-    const abort = linkedAbort(reader.stop);
-    let isSent = false;
-    const asking = { ...reader, stop: abort.signal, mayTryAgain: () => false };
-    const filter = modifiedSince(sourceMs - OVERLAP_MS);
-    const { promise: answer, resolve } = Promise.withResolvers<VersionedPage | undefined>();
-    const ask = async () => {
-      asking.readVersions.renew();
-      const readVersion = await asking.readVersions.current();
-      const page = await metered(asking, "records").send((connection, signal) => {
-        isSent = true;
-        return connection.listPage(reader.sourceBaseId, source, { filter }, signal);
-      });
-      return { page, readVersion };
-    };
-    void ask()
-      .then(resolve, (error) => {
-        // The records are read by id, which finds out what is wrong.
-        reader.log.debug({ error, tableId: source.id }, "an early read failed");
-        resolve(undefined);
-      })
-      .finally(() => abort[Symbol.dispose]());
-    const endSlow = () => {
-      this.#slowUntil.set(source.id, performance.now() + RECENT_MS);
+/** @returns undefined if no table can be expected to have the changes that a notification is about */
+export function beginEarlyRead(setting: EarlySetting): EarlyRead | undefined {
+  const { reader, schemaTracker, cache, editedTables, modifiedSince } = setting;
+  const tableId = editedTables.expected;
+  const sourceMs = cache.sourceClock.now();
+  if (tableId === undefined || sourceMs === undefined) return undefined;
+  const { source, live, rebuild } = schemaTracker.table(tableId);
+  if (!source || !live || rebuild || cache.failing.has(tableId)) return undefined;
+  const begunAt = performance.now();
+  const abort = linkedAbort(reader.stop);
+  let isSent = false;
+  const { promise: answer, resolve } = Promise.withResolvers<VersionedPage | undefined>();
+  const asking = { ...reader, stop: abort.signal, mayTryAgain: () => false };
+  const filter = modifiedSince(sourceMs - OVERLAP_MS);
+  const ask = async () => {
+    reader.readVersions.renew();
+    const readVersion = await reader.readVersions.current();
+    const page = await metered(asking, "records").send((connection, signal) => {
+      isSent = true;
+      return connection.listPage(reader.sourceBaseId, source, { filter }, signal);
+    });
+    return { page, readVersion };
+  };
+  void ask()
+    .then(resolve, (error) => {
+      // The records are read by id, which finds out what is wrong.
+      reader.log.debug({ error, tableId }, "an early read failed");
       resolve(undefined);
-    };
-    return {
-      tableId: source.id,
-      answer,
-      feedIsRead() {
-        if (!isSent) return abort.abort();
-        const timer = setTimeout(endSlow, performance.now() - begunAt);
-        void answer.then(() => clearTimeout(timer));
-      },
-    };
-  }
+    })
+    .finally(() => abort[Symbol.dispose]());
+  const giveUp = () => {
+    editedTables.isSlow(tableId);
+    resolve(undefined);
+  };
+  return {
+    tableId,
+    answer,
+    feedIsRead() {
+      if (!isSent) return abort.abort();
+      const timer = setTimeout(giveUp, performance.now() - begunAt);
+      void answer.then(() => clearTimeout(timer));
+    },
+  };
 }
 
 /** Some records of a page. */

@@ -18,7 +18,7 @@ import { comparing, rebuildWatch, recordFound, scanWatch, trimming } from "./bac
 import { LiveBatches } from "./batches";
 import { DependentFinder } from "./dependents";
 import type { SourceComparison } from "./drift";
-import { EarlyReads } from "./early-reads";
+import { beginEarlyRead } from "./early-reads";
 import type { Feed } from "./feed-types";
 import { liveReaders } from "./live-readers";
 import { type FeedRead, type FeedReading, keepReading, recordDue } from "./read-feed";
@@ -133,6 +133,12 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     onReading: (tableId) => settledByReading(naming, tableId),
   };
 
+  const early = {
+    reader: readers.foreground,
+    schemaTracker,
+    cache: baseCache,
+    editedTables: cache.editedTables,
+  };
   const reading: FeedReading = {
     feed,
     reader: readers.feed,
@@ -140,9 +146,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     known: baseCache,
     schemaTracker,
     dependents,
-    early:
-      modifiedSince &&
-      new EarlyReads({ reader: readers.foreground, schemaTracker, cache: baseCache, modifiedSince }),
+    readEarly: () => modifiedSince && beginEarlyRead({ ...early, modifiedSince }),
     batches,
     cadence,
     onMissed,

@@ -20,7 +20,7 @@ import {
 } from "../../state";
 import type { LiveBatches } from "./batches";
 import type { DependentFinder } from "./dependents";
-import type { EarlyRead, EarlyReads } from "./early-reads";
+import type { EarlyRead } from "./early-reads";
 import type { Feed, FeedBatch } from "./feed-types";
 
 /** Weight of the latest read in the average cost of reads. */
@@ -34,8 +34,8 @@ export interface FeedReading {
   known: Pick<BaseCache, "trimPoints" | "trimmedTo" | "schemaSeenAt">;
   schemaTracker: Pick<SchemaTracker, "table">;
   dependents: Pick<DependentFinder, "graph">;
-  /** Absent if the platform cannot list modified records. */
-  early: Pick<EarlyReads, "begin" | "learn"> | undefined;
+  /** Begins to read what a notification is probably about. */
+  readEarly: () => EarlyRead | undefined;
   batches: Pick<LiveBatches, "read" | "failed">;
   cadence: () => Cadence;
   /** Called with the number of records that were found changed, and that the feed did not report. */
@@ -148,7 +148,7 @@ export function dueInMs({
 
 /** @returns when the last request was made (performance.now()) */
 async function readToEnd(reading: FeedReading, isNotified: boolean, first?: FeedRead): Promise<number> {
-  let early = isNotified ? reading.early?.begin() : undefined;
+  let early = isNotified ? reading.readEarly() : undefined;
   for (let before = first; ; before = undefined) {
     const { asked, batch } = before ?? (await readOnce(reading).finally(early?.feedIsRead));
     name(reading, batch, oldReadVersion(reading.known, asked.at), early);
@@ -227,7 +227,7 @@ function name(
   dirty.endBatch(batch.cursor);
   if (!mightHaveMore && readVersion !== undefined) dirty.endFeed(readVersion);
   if (isNews(changes)) cache.changedAt = new Date();
-  reading.early?.learn(changes);
+  cache.editedTables.named(changes.tables.keys());
 }
 
 /**

@@ -104,15 +104,20 @@ async function rereadOnce(
   const early = isReadAgain ? [] : await earlyImages(batch, isAsToldBy(reader));
   const shown = new Set(early.flatMap(({ page, indices }) => indices.map((index) => page.id(index))));
   const asked = [...entries.keys()].filter((id) => !shown.has(id));
+  const applied: AppliedImages = { fresh: new Map(), lost: new Set(), isWritten: false };
+  const applyAll = async (images: PageImages[]) => {
+    await batches.started();
+    await apply(work, massChange, tableId, images, isReadAgain, applied);
+  };
   // The request does not depend on the previous links, so both are read concurrently.
-  const [read, reached] = await Promise.all([
-    asked.length > 0 ? readByIds(work, reader, tableId, asked) : undefined,
-    dependents.of(changed),
+  const reaching = dependents.of(changed);
+  const [{ pages, readVersion }, reached] = await Promise.all([
+    readByIds(work, reader, tableId, asked),
+    reaching,
+    early.length > 0 && reaching.then(() => applyAll(early)),
   ]);
-  await batches.started();
-  const { pages = [], readVersion = 0 } = read ?? {};
-  const images = [...early, ...pages.map((page) => ({ page, readVersion, indices: allOf(page) }))];
-  const { fresh, lost, isWritten } = await apply(work, massChange, tableId, images, isReadAgain);
+  await applyAll(pages.map((page) => ({ page, readVersion, indices: allOf(page) })));
+  const { fresh, lost, isWritten } = applied;
   if (isNamed || isWritten) foreground.cache.changedTables.add(tableId);
   const unreadable = await unreadableIn(work, tableId, asked, pages, fresh);
   for (const id of await shownSince(foreground, tableId, lost.difference(shown), readVersion))
@@ -129,6 +134,7 @@ async function rereadOnce(
 }
 
 async function readByIds({ foreground }: Rereading, reader: Reader, tableId: string, ids: string[]) {
+  if (ids.length === 0) return { pages: [], readVersion: 0 };
   reader.readVersions.renew();
   const readVersion = await reader.readVersions.current();
   const { source } = tableOf(foreground, tableId);
@@ -143,6 +149,13 @@ function allOf({ size }: RecordPage): number[] {
   return Array.from({ length: size }, (_, index) => index);
 }
 
+/** What became of the images of a batch. */
+interface AppliedImages {
+  fresh: Map<string, SourceRecord>;
+  lost: Set<string>;
+  isWritten: boolean;
+}
+
 /** Writes the records that were read, and counts them as seen by a sweep that may be running. */
 async function apply(
   { foreground, batches }: Rereading,
@@ -150,24 +163,21 @@ async function apply(
   tableId: string,
   images: PageImages[],
   isReadAgain: boolean,
-) {
+  into: AppliedImages,
+): Promise<void> {
   const writing = { ...foreground, isWithoutNew: true };
-  const fresh = new Map<string, SourceRecord>();
-  const lost = new Set<string>();
-  let isWritten = false;
   for (const { page, readVersion, indices } of images) {
     const { table } = tableOf(foreground, tableId);
     if (isMassChange(massChange, table, page, indices)) await foreground.schemaTracker.refresh();
     const applied = await applyAsRead(writing, table, { page, readVersion }, indices, isReadAgain);
     for (const index of indices) {
       table.fingerprints.see(page.id(index), 0n);
-      fresh.set(page.id(index), page.record(index));
+      into.fresh.set(page.id(index), page.record(index));
     }
-    for (const id of applied.lost) lost.add(id);
-    isWritten ||= applied.inserted + applied.updated > 0;
+    for (const id of applied.lost) into.lost.add(id);
+    into.isWritten ||= applied.inserted + applied.updated > 0;
     batches.tally({ seen: indices.length, inserted: applied.inserted, updated: applied.updated });
   }
-  return { fresh, lost, isWritten };
 }
 
 /**
