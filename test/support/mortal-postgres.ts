@@ -1,11 +1,13 @@
 /** A Postgres server for one test, over data that outlives it: the test can kill and restart it. */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import postgres from "postgres";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import { readPidFile } from "../../apps/up/postgres/postmaster";
 import { createLogger } from "../../core/log";
 import { type FaultProxy, faultProxy } from "./fault-proxy";
 import { freePort } from "./free-port";
+import { until } from "./poll";
 import { scratchFolder } from "./scratch";
 import { primarySettings, type Standby, startStandby } from "./standby";
 
@@ -19,6 +21,9 @@ const SETTINGS = {
   checkpoint_timeout: "30s",
 };
 
+/** A server that has not recovered from the end of a backend by then never will, ms. */
+const RECOVERED_MS = 60_000;
+
 export interface MortalPostgres extends AsyncDisposable {
   /** Directly to the server, while this one runs. */
   readonly url: string;
@@ -27,8 +32,10 @@ export interface MortalPostgres extends AsyncDisposable {
   line(): Promise<FaultProxy>;
   /** Sends SIGKILL to the server and all its processes. */
   kill(): Promise<void>;
-  /** Sends SIGKILL to one backend that serves a client, which makes the server restart. */
+  /** Sends SIGKILL to one backend that serves a client, which makes the server end all its processes. */
   killBackend(): boolean;
+  /** After `killBackend`: resolves when the server has replaced its processes, and accepts connections again. */
+  recovered(): Promise<void>;
   start(): Promise<void>;
   /** Stops the server and all its processes with SIGSTOP: connections stay open, and nothing answers. */
   freeze(): void;
@@ -51,6 +58,8 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
   let server: EmbeddedPostgres | undefined;
   let port = await freePort();
   let standbys = 0;
+  /** Its processes when a backend was killed. */
+  let ending: number[] = [];
 
   async function start(): Promise<void> {
     const settings = { ...SETTINGS, ...primarySettings(dataDir) };
@@ -80,6 +89,26 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
     if (dying) await killServer(dying, dataDir);
   }
 
+  async function hasRecovered(): Promise<boolean> {
+    const pid = readPidFile(dataDir)?.pid;
+    if (!server || pid === undefined || childrenOf(pid).some((one) => ending.includes(one))) return false;
+    const sql = postgres(server.url, { max: 1, onnotice: () => {}, connect_timeout: 3 });
+    try {
+      await sql`select 1`;
+      return true;
+    } finally {
+      await sql.end({ timeout: 1 });
+    }
+  }
+
+  /** As a supervisor that looks whether a server answers, and not only whether it runs. */
+  async function replaceHung(): Promise<void> {
+    const hung = server;
+    await kill();
+    console.error(`This Postgres hung and is started again: ${await hung?.exited}`);
+    await start();
+  }
+
   function signalAll(what: NodeJS.Signals): void {
     const pid = readPidFile(dataDir)?.pid;
     for (const one of pid === undefined ? [] : [pid, ...childrenOf(pid)]) signal(one, what);
@@ -102,9 +131,16 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
     kill,
     killBackend() {
       const pid = readPidFile(dataDir)?.pid;
-      const victim = pid === undefined ? undefined : childrenOf(pid).find(servesClient);
+      ending = pid === undefined ? [] : childrenOf(pid);
+      const victim = ending.find(servesClient);
       return victim !== undefined && signal(victim, "SIGKILL");
     },
+    recovered: () =>
+      until(hasRecovered, {
+        what: "it has recovered from the end of a backend",
+        timeoutMs: RECOVERED_MS,
+        retryErrors: true,
+      }).then(() => {}, replaceHung),
     start,
     freeze: () => signalAll("SIGSTOP"),
     thaw: () => signalAll("SIGCONT"),

@@ -1,7 +1,10 @@
 /** Faults of databases: killed, unreachable, full. */
+
+import { until } from "../../support/poll";
 import { fillDisk } from "../harness/audit";
-import type { Chaos, Fault } from "../harness/chaos";
+import { type Chaos, type Fault, NotReached } from "../harness/chaos";
 import type { Part } from "../harness/parts";
+import type { WatchedBase } from "../harness/watched-base";
 import { now } from "./kit";
 
 export type Database = "control" | "replicas";
@@ -41,7 +44,10 @@ export function killDatabases(...which: Database[]): Fault {
   };
 }
 
-/** Kills one backend, which makes the server restart all of them. */
+/**
+ * Kills one backend, which makes the server end all its processes and recover. Until it has, it belongs to this fault: a
+ * promotion, say, could not even begin.
+ */
 export function killBackend(which: Database): Fault {
   return {
     name: `kill -9 of a backend of Postgres: ${which}`,
@@ -51,9 +57,18 @@ export function killBackend(which: Database): Fault {
       return {
         breaks: parts,
         async run() {
-          const brokenAt = now();
-          for (const server of servers) server.killBackend();
-          return { brokenAt, repairedAt: now() };
+          const hitAt: number[] = [];
+          for (const server of servers) {
+            // After another fault, clients may not be back yet.
+            await until(() => server.killBackend(), { what: "a backend serves a client" }).catch(
+              (error: Error) => {
+                throw new NotReached(error.message);
+              },
+            );
+            hitAt.push(now());
+          }
+          await Promise.all(servers.map((server) => server.recovered()));
+          return { brokenAt: hitAt[0]!, repairedAt: hitAt.at(-1)! };
         },
       };
     },
@@ -92,11 +107,20 @@ export const diskFull: Fault = {
       async run() {
         const bases = chaos.service.bases.filter(({ cluster }) => clusters.includes(cluster));
         const brokenAt = now();
-        for (const base of bases) await fillDisk(base.owner, true);
-        await Bun.sleep(chaos.random.int(2000, 6000));
-        for (const base of bases) await fillDisk(base.owner, false);
+        try {
+          for (const base of bases) await fillDisk(base.owner, true);
+          await Bun.sleep(chaos.random.int(2000, 6000));
+        } finally {
+          for (const base of bases) await freeDisk(base);
+        }
         return { brokenAt, repairedAt: now() };
       },
     };
   },
 };
+
+/** Also after a failure: a disk that stayed full would break everything that follows. */
+function freeDisk({ owner }: WatchedBase): Promise<true> {
+  const options = { what: "the disk is free again", retryErrors: true };
+  return until(() => fillDisk(owner, false).then(() => true as const), options);
+}
