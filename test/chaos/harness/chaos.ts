@@ -7,6 +7,7 @@
  * repair left) is checked after each wave, when all of its faults are over.
  */
 import type { Random } from "../../../apps/sandbox/random";
+import { isConnectionError } from "../../../core/postgres";
 import type { Figures } from "./figures";
 import { measure } from "./heal";
 import { type Claim, type Part, Parts, type Taken } from "./parts";
@@ -35,7 +36,7 @@ export interface Done {
   returned?: readonly Part[];
 }
 
-/** No process came to the point of the fault in time: nothing was broken. */
+/** Nothing was broken: no process came to the point of the fault in time, or there was nothing to break. */
 export class NotReached extends Error {}
 
 /** A fault with its targets. */
@@ -169,9 +170,7 @@ export class Chaos {
         ranMs: hit.to - from,
         healedMs: 0,
         isDisturbed: true,
-        ...(error instanceof NotReached
-          ? { missed: error.message, wrong: [] }
-          : { wrong: [messageOf(error)] }),
+        ...(isMiss(error) ? { missed: messageOf(error), wrong: [] } : { wrong: [messageOf(error)] }),
       };
     }
     if (!aimed.isHeldUntilHealed) taken.release();
@@ -190,6 +189,14 @@ export class Chaos {
       }
     }
   }
+}
+
+/**
+ * A fault's own connections lead directly to a server, past the service: if one is lost, another fault's effect was in
+ * the way of this one, and says nothing about the service.
+ */
+function isMiss(error: unknown): boolean {
+  return error instanceof NotReached || isConnectionError(error);
 }
 
 function dateOf(at: number): Date {
