@@ -62,6 +62,26 @@ test("a continuing fault is waited for", async () => {
   expect(await healing).toEqual({ ms: 3000, isDisturbed: true });
 });
 
+test("what worked again is not late because it was only known later that another fault had not hit it", async () => {
+  const timeline = new Timeline();
+  const own = timeline.add(hit(0, 1000));
+  const other = timeline.add({ ...hit(500, 0), to: Number.POSITIVE_INFINITY });
+  let isInTheWay = true;
+  // As a process that is asked whether it is ready.
+  const healing = timeline.healed({
+    what: "it is ready",
+    own,
+    since: own.to,
+    isInTheWay: (one) => one === other && isInTheWay,
+    healedAt: () => (isInTheWay ? start + 3000 : start + 90_000),
+  });
+  setTimeout(() => {
+    isInTheWay = false;
+    Object.assign(other, { to: start + 65_000 });
+  }, 120);
+  expect(await healing).toMatchObject({ ms: 2000 });
+});
+
 const processes = ["worker", "worker", "worker", "proxy", "console"].map(
   (role, index) => ({ role, name: `${role} ${index}` }) as Supervised,
 );

@@ -60,6 +60,13 @@ export class Timeline {
   async healed({ what, own, since, isInTheWay, healedAt }: Healing): Promise<Healed> {
     let [from, isDisturbed] = [since, false];
     let why = "";
+    const looked = (since: number) =>
+      Promise.resolve(healedAt(since)).catch((error: unknown) => {
+        why = `; last: ${String(error)}`;
+        return undefined;
+      });
+    // What a continuing fault has hit is only known at its end: until then, it may be in the way or not.
+    let seen: number | undefined;
     for (;;) {
       const others = this.#hits.filter((hit) => hit !== own && isInTheWay(hit));
       const during = others.filter((hit) => hit.from <= from && hit.to > from);
@@ -67,19 +74,17 @@ export class Timeline {
       if (ends > from) {
         isDisturbed = true;
         if (Number.isFinite(ends)) {
-          from = ends;
+          [from, seen] = [ends, undefined];
           continue;
         }
+        seen ??= await looked(from);
       } else {
         const next = others.filter((hit) => hit.from > from).toSorted((a, b) => a.from - b.from)[0];
-        const at = await Promise.resolve(healedAt(from)).catch((error: unknown) => {
-          why = `; last: ${String(error)}`;
-          return undefined;
-        });
+        const at = seen ?? (await looked(from));
         if (at !== undefined && at <= (next?.from ?? Number.POSITIVE_INFINITY))
           return { ms: at - from, isDisturbed };
         if (next && Number.isFinite(next.to)) {
-          [from, isDisturbed] = [next.to, true];
+          [from, seen, isDisturbed] = [next.to, undefined, true];
           continue;
         }
         const late = others.filter(({ to }) => to >= since);
