@@ -7,8 +7,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import en from "zod/v4/locales/en.js";
 import * as z from "zod/mini";
+import en from "zod/v4/locales/en.js";
 import { type CamelCase, toCamelCase } from "./camel-case";
 import { BasetideError } from "./errors";
 import { parsePostgresUrl } from "./postgres-url";

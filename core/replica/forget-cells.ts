@@ -38,6 +38,20 @@ export function cellsToForget(catalog: Catalog, { tables, whole = [] }: SourceSc
   return found;
 }
 
+/**
+ * Returns the cells that the selection omits, hashes or leaves out, whether or not tables have them: the recent-writes log may
+ * still have some from before, if what forgot them was cut short. Their columns are not known, and their history stays.
+ */
+export function cellsNotShown({ tables, whole = [] }: SourceSchema): CellsToForget[] {
+  return whole.flatMap(({ id, fields }) => {
+    const copied = tables.find((table) => table.id === id);
+    const plain = new Set(copied?.fields.filter(({ type }) => type !== "hashed").map((field) => field.id));
+    const hidden = fields.filter((field) => !plain.has(field.id));
+    const columns = copied ? hidden.map((field) => ({ fieldId: field.id, name: "" })) : null;
+    return columns?.length === 0 ? [] : [{ tableId: id, name: "", columns }];
+  });
+}
+
 /** @throws BasetideError `lease_lost` */
 export async function forgetCells(
   { sql, swap }: Replica,

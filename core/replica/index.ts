@@ -25,7 +25,7 @@ export { differingRows } from "./differing-rows";
 export { dropColumns } from "./drop-columns";
 export { droppedRelations } from "./dropped";
 export { viewsWithForeignCode } from "./foreign-code";
-export { type CellsToForget, cellsToForget, forgetCells } from "./forget-cells";
+export { type CellsToForget, cellsNotShown, cellsToForget, forgetCells } from "./forget-cells";
 export { grantColumns, type SchemaContents } from "./grant-columns";
 export { handOver, type KnownRows, takeOver } from "./handover";
 export { withHolders } from "./holders";

@@ -11,7 +11,7 @@ import {
   asRefusal,
   type Catalog,
   type CatalogTable,
-  type CellsToForget,
+  cellsNotShown,
   cellsToForget,
   changeShape,
   dropColumns,
@@ -87,7 +87,6 @@ export class SchemaTracker {
   readonly oddColumns = new Set<string>();
   readonly #options: SchemaTrackerOptions;
   /** Cells that the selection no longer copies as they are, and that live tables still had at the last check. */
-  #toForget: CellsToForget[] = [];
   #schema: SourceSchema = { tables: [] };
   #catalog: Catalog = new Map();
   /** Number of catalog reads that have begun, and the number of the read that the current catalog comes from. */
@@ -528,8 +527,9 @@ export class SchemaTracker {
     const { inPlace, rebuild, drop } = this.#plan;
     const isPlanned =
       inPlace.length + rebuild.length + drop.length > 0 || this.#retryAt < Number.POSITIVE_INFINITY;
-    const isOwed = this.#moved.size > 0 || this.#toForget.length > 0;
-    return !isPlanned && !isOwed && this.#options.cache.catalog?.catalog === this.#catalog;
+    const { cache } = this.#options;
+    const isOwed = this.#moved.size > 0 || cache.toForget?.length !== 0;
+    return !isPlanned && !isOwed && cache.catalog?.catalog === this.#catalog;
   }
 
   /** For a tracker that is new or quiet: whether this schema was found to ask for nothing of this catalog. */
@@ -584,14 +584,17 @@ export class SchemaTracker {
     this.#moved = moved;
   }
 
-  /** Once when they are first seen, and once more when the tables have none: writes were recorded until then. */
+  /**
+   * Once when they are first seen, and once more when the tables have none: writes were recorded until then. A worker that begins
+   * with the base does not know whether that was done.
+   */
   async #forgetCells(): Promise<void> {
     const { cache, replica, epoch } = this.#options;
-    const before = this.#toForget;
+    const before = cache.toForget ?? cellsNotShown(cache.schema!);
     const now = cellsToForget(this.#catalog, cache.schema!);
-    if (Bun.deepEquals(before, now)) return;
-    for (const cells of [...before, ...now]) await forgetCells(replica, epoch, cells);
-    this.#toForget = now;
+    if (!Bun.deepEquals(before, now))
+      for (const cells of [...before, ...now]) await forgetCells(replica, epoch, cells);
+    cache.toForget = now;
   }
 
   async #makePlan(): Promise<void> {

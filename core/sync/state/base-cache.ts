@@ -4,7 +4,14 @@
  */
 
 import { BasetideError } from "../../errors";
-import type { AttachmentSigner, CatalogTable, KnownCatalog, RecordMapper, TableSpec } from "../../replica";
+import type {
+  AttachmentSigner,
+  CatalogTable,
+  CellsToForget,
+  KnownCatalog,
+  RecordMapper,
+  TableSpec,
+} from "../../replica";
 import { compileMapper } from "../../replica";
 import type { RememberedPage, SourceSchema, SourceSelection } from "../../source";
 import { SourceClock } from "../../source";
@@ -72,6 +79,8 @@ export interface BaseCache {
   schema: SourceSchema | null;
   /** The same as compressed JSON, while the base rests. */
   packedSchema: Uint8Array | null;
+  /** The cells in plain text that tables had at the last schema check, and should not; null: not known. */
+  toForget: CellsToForget[] | null;
   /** The replica's catalog as it was last read. */
   catalog: KnownCatalog | null;
   /** The state of `_sync_issues` whose issues the last run reported. */
@@ -163,6 +172,7 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     selection: null,
     schema: null,
     packedSchema: null,
+    toForget: null,
     catalog: null,
     issuesState: null,
     schemaAsking: undefined,
