@@ -10,15 +10,42 @@ create or replace function {{swap}}.is_dump(p_name text) returns boolean languag
   select coalesce(p_name ~ '^pg_dump', false)
 $is_dump$;
 
--- is_dumped(table): returns whether a pg_dump holds it. The workers of a parallel dump lock tables that their leader
--- has locked, and fail if they would have to wait: not even a request for a lock that excludes readers is allowed then.
-create or replace function {{swap}}.is_dumped(p_table oid) returns boolean language sql as $is_dumped$
-  select exists (
-    select from pg_locks as l join pg_stat_activity as s on s.pid = l.pid
-    where l.locktype = 'relation' and l.granted and l.relation = p_table
+-- lock_exclusively(table, deadline): locks a table of ours (qualified) against readers as well. If only an autovacuum holds
+-- it, waits longer than deadlock_timeout: after that time Postgres cancels an autovacuum that blocks others.
+--
+-- While a pg_dump is connected, the lock is not waited for. The workers of a parallel dump lock tables that their leader has
+-- locked, and fail if they would have to wait: not even a request for this lock may be there then. A dump that connects
+-- later has nothing locked yet, and its leader waits for us.
+create or replace function {{swap}}.lock_exclusively(p_table text, p_deadline timestamptz) returns void
+language plpgsql as $lock_exclusively$
+declare
+  v_deadline timestamptz;
+begin
+  begin
+    execute format('lock table %s in access exclusive mode nowait', p_table);
+    return;
+  exception when lock_not_available then null;
+  end;
+  -- Otherwise pg_stat_activity shows the sessions as of this transaction's first query.
+  perform pg_stat_clear_snapshot();
+  if exists (
+    select from pg_stat_activity as s where s.datname = current_database() and {{swap}}.is_dump(s.application_name)
+  ) then
+    raise exception 'table % is in use, and a pg_dump is connected', p_table using errcode = 'lock_not_available';
+  end if;
+  -- Without a user it is a process of Postgres' own. Every role may see the user of a session.
+  select case when bool_and(s.usesysid is null) then greatest(
+      p_deadline, clock_timestamp() + current_setting('deadlock_timeout')::interval + interval '250 ms') else p_deadline end
+  into v_deadline
+  from pg_class as c
+    join pg_locks as l on l.locktype = 'relation' and l.granted and l.pid <> pg_backend_pid()
       and l.database = (select d.oid from pg_database as d where d.datname = current_database())
-      and {{swap}}.is_dump(s.application_name))
-$is_dumped$;
+      and l.relation in (c.oid, c.reltoastrelid)
+    join pg_stat_activity as s on s.pid = l.pid
+  where c.oid = to_regclass(p_table);
+  perform {{swap}}.wait_until(v_deadline);
+  execute format('lock table %s in access exclusive mode', p_table);
+end $lock_exclusively$;
 
 -- catalog_readers(tables): sessions other than ours that lack a lock on at least one of these tables, and that either
 -- hold locks on the catalog of schemas, tables, extensions or roles until their transaction ends, or are dumps that

@@ -80,13 +80,15 @@ begin
   return trimmed;
 end $trim_history$;
 
--- drop_history(): drops its table, unless the customer has created something on top of it.
+-- drop_history(): drops its table, unless the customer has created something on top of it, or somebody reads it now.
 create or replace function {{swap}}.drop_history() returns void language plpgsql as $drop_history$
 begin
   perform {{swap}}.own_table('_sync_history');
+  perform {{swap}}.lock_exclusively('{{schema}}._sync_history', clock_timestamp() + interval '100 ms');
   drop view {{swap}}._sync_history;
   drop table {{schema}}._sync_history;
-exception when dependent_objects_still_exist then null;
+  perform {{swap}}.may_change('{}');
+exception when dependent_objects_still_exist or lock_not_available or deadlock_detected or sqlstate 'BT007' then null;
 end $drop_history$;
 
 -- forget_cells(epoch, table id, name, fields, columns): removes the values of these columns from recorded changes, and

@@ -27,7 +27,7 @@ begin
   perform {{swap}}.fence(p_epoch);
   v_live := {{swap}}.live_to_fill(p_table, p_shape);
   v_relation := {{swap}}.live_table(v_live.name);
-  perform {{swap}}.lock_relations(array[v_live.name], clock_timestamp() + {{swap}}.lock_patience(array[v_relation], p_timeout::interval));
+  perform {{swap}}.lock_relations(array[v_live.name], clock_timestamp() + p_timeout::interval);
   if {{swap}}.is_published(v_live.name) then
     perform {{swap}}.hide_fillings(v_live);
   end if;

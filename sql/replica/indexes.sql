@@ -154,7 +154,8 @@ begin
   if v_names = '{}' then
     v_names := v_all;
   end if;
-  perform set_config('lock_timeout', '2s', true);
+  perform {{swap}}.lock_exclusively(format('{{schema}}.%I', t.name), clock_timestamp() + interval '2 seconds')
+  from {{swap}}._tables as t where t.table_id = p_table and v_names <> '{}';
   foreach one in array v_names loop
     execute format('drop index {{schema}}.%I', one);
   end loop;

@@ -255,8 +255,7 @@ begin
 end $read_version$;
 
 -- claim(above): raises the epoch, which ends the previous holder's right to write (I5). Waits for that holder's current
--- write, which is a single statement, so a frozen process cannot hold it open. Drops tables that were being built:
--- nothing needs them any longer.
+-- write, which is a single statement, so a frozen process cannot hold it open.
 --   p_above   the greatest epoch that is recorded outside of this database: the new one is greater
 --   previous, previous_renewals  the epoch before, and how often its lease was renewed
 --   identity  the server's, at this moment
@@ -270,7 +269,6 @@ create or replace function {{swap}}.claim(
 ) language plpgsql set plan_cache_mode = force_generic_plan as $claim$
 declare
   v_timeout text := current_setting('lock_timeout');
-  built text;
 begin
   perform {{swap}}.prepare_session();
   perform set_config('lock_timeout', '30s', true);
@@ -284,16 +282,6 @@ begin
     lost_epoch = case when s.epoch < p_above then p_above + 1 else s.lost_epoch end
   returning s.epoch, s.lost_epoch > p_above into raised, has_lost;
   identity := {{swap}}.identity();
-  for built in select c.relname from pg_class as c
-    where c.relnamespace = '{{swap}}'::regnamespace and c.relkind = 'r' and c.relname !~ '^_'
-  loop
-    -- A table that a dump holds, or that an event trigger protects, is left for the next build of it.
-    begin
-      perform set_config('lock_timeout', '1s', true);
-      execute format('drop table {{swap}}.%I', built);
-    exception when others then null;
-    end;
-  end loop;
   perform set_config('lock_timeout', v_timeout, true);
   perform {{swap}}.forget_started();
 end $claim$;

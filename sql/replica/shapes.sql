@@ -7,38 +7,18 @@ declare
   name text;
 begin
   for name in select distinct n from unnest(p_names) as n order by n loop
-    perform {{swap}}.wait_until(p_deadline);
     perform {{swap}}.own_kind(name);
-    if {{swap}}.is_dumped(to_regclass(format('{{schema}}.%I', name))) then
-      raise exception 'pg_dump reads table %', name using errcode = 'lock_not_available';
-    end if;
-    execute format('lock table {{schema}}.%I in access exclusive mode', name);
+    perform {{swap}}.lock_exclusively(format('{{schema}}.%I', name), p_deadline);
     perform {{swap}}.own_kind(name);
   end loop;
 end $lock_relations$;
-
--- lock_patience(tables, timeout): how long a change waits for locks on these tables. If only an autovacuum holds them,
--- it waits longer than deadlock_timeout: after that time Postgres cancels an autovacuum that blocks others.
-create or replace function {{swap}}.lock_patience(p_tables oid[], p_timeout interval) returns interval
-language sql as $lock_patience$
-  -- Without a user it is a process of Postgres' own. Every role may see the user of a session.
-  select case when bool_and(s.usesysid is null) then
-      greatest(p_timeout, current_setting('deadlock_timeout')::interval + interval '250 ms') else p_timeout end
-  from pg_locks as l join pg_stat_activity as s on s.pid = l.pid
-  where l.locktype = 'relation' and l.granted and l.pid <> pg_backend_pid()
-    and l.database = (select d.oid from pg_database as d where d.datname = current_database())
-    and l.relation in (
-      select c.oid from pg_class as c where c.oid = any (p_tables)
-      union all select c.reltoastrelid from pg_class as c where c.oid = any (p_tables))
-$lock_patience$;
 
 -- probe_table(name, timeout): raises a lock error if the table could not be locked now, and leaves it as it was. Slow
 -- work can then come before the lock without being wasted while a query holds the table.
 create or replace function {{swap}}.probe_table(p_name text, p_timeout text) returns void
 language plpgsql as $probe_table$
 begin
-  perform {{swap}}.lock_relations(array[p_name], clock_timestamp() + {{swap}}.lock_patience(
-    array[format('{{schema}}.%I', p_name)::regclass::oid], p_timeout::interval));
+  perform {{swap}}.lock_relations(array[p_name], clock_timestamp() + p_timeout::interval);
   raise exception 'free' using errcode = 'BT005';
 exception when sqlstate 'BT005' then null;
 end $probe_table$;
@@ -219,15 +199,9 @@ begin
   then
     return 'occupied';
   end if;
-  begin
-    execute format('lock table {{swap}}.%I in access exclusive mode nowait', p_built);
-  exception when lock_not_available then
-    -- Usually an autovacuum holds it.
-    perform {{swap}}.wait_until(clock_timestamp()
-      + {{swap}}.lock_patience(array[format('{{swap}}.%I', p_built)::regclass::oid], p_timeout::interval));
-    execute format('lock table {{swap}}.%I in access exclusive mode', p_built);
-    perform set_config('lock_timeout', p_timeout, true);
-  end;
+  -- An autovacuum may hold it.
+  perform {{swap}}.lock_exclusively(format('{{swap}}.%I', p_built), clock_timestamp() + p_timeout::interval);
+  perform set_config('lock_timeout', p_timeout, true);
   if v_old is not null then
     perform {{swap}}.probe_table(v_live.name, p_timeout);
     perform {{swap}}.own_table(v_live.name);
@@ -332,17 +306,14 @@ end $shape_build$;
 create or replace function {{swap}}.drop_build(p_epoch bigint, p_name text, p_settled text[]) returns void
 language plpgsql as $drop_build$
 declare
-  v_build regclass := to_regclass(format('{{swap}}.%I', p_name));
+  v_build text := format('{{swap}}.%I', p_name);
 begin
   perform {{swap}}.fence(p_epoch);
-  if v_build is null then
+  if to_regclass(v_build) is null then
     return;
   end if;
-  if {{swap}}.is_dumped(v_build) then
-    raise exception 'pg_dump reads table %', v_build using errcode = 'lock_not_available';
-  end if;
-  perform set_config('lock_timeout', '1s', true);
-  execute format('drop table {{swap}}.%I', p_name);
+  perform {{swap}}.lock_exclusively(v_build, clock_timestamp() + interval '1 second');
+  execute format('drop table %s', v_build);
   perform {{swap}}.may_change(p_settled);
 end $drop_build$;
 

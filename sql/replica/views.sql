@@ -168,10 +168,8 @@ create or replace function {{swap}}.lock_all(
 declare
   v_going oid[] := {{swap}}.going_link_views();
   v_changing oid[] := {{swap}}.changing_link_views();
-  v_named oid[] := array(select {{swap}}.live_table(n) from unnest(p_names) as n);
 begin
-  deadline := clock_timestamp()
-    + case when v_named = '{}' then p_timeout::interval else {{swap}}.lock_patience(v_named, p_timeout::interval) end;
+  deadline := clock_timestamp() + p_timeout::interval;
   views := {{swap}}.lock_views(p_tables || v_going, deadline, p_of, p_columns);
   perform {{swap}}.lock_link_views(v_changing, deadline);
   perform {{swap}}.lock_relations(p_names, deadline);
