@@ -7,6 +7,7 @@ export const MESSAGE_BYTES = 4 * 1024 * 1024;
 export const LOGIN_MESSAGES = 200;
 /** Total of all answers up to a ReadyForQuery. Our largest are catalogs and lists of ids: a few MB. */
 export const RESULT_BYTES = 32 * 1024 * 1024;
+/** Of one answer: a list of ids has as many as the table, and is read in parts. */
 export const RESULT_ROWS = 100_000;
 /** Bytes of one value that the driver parses, which blocks its process: for a fifth of a second at most. */
 export const JSON_BYTES = 1024 * 1024;

@@ -26,8 +26,8 @@ const FILLED_ROWS = 2000;
 const VACUUMS = 10;
 const VACUUM_ROWS = 5 * FILLED_ROWS;
 
-/** Rows that one statement compares: it blocks no session. */
-const COMPARED_ROWS = 5000;
+/** Rows of both tables that one statement compares: it blocks no session. */
+const COMPARED_ROWS = 10_000;
 /** With this many rows or more, a list of the differing ones saves nothing. */
 const MOST_DIFFERING = 20_000;
 

@@ -27,9 +27,8 @@ begin
     {{swap}}.common_values(p_built, v_new, {{swap}}.is_published(v_live.name)));
 end $start_compare$;
 
--- compare_some(...): ids of rows that differ, among the next p_most rows of the built table after the id p_after and the
--- live table's rows in that range; and the last id, null when there are no more. Blocks no session: rows that are
--- written from now on are in the recent-writes log.
+-- compare_some(...): ids of rows that differ, among the next p_most rows of both tables after the id p_after; and the last
+-- id, null when there are no more. Blocks no session: rows that are written from now on are in the recent-writes log.
 create or replace function {{swap}}.compare_some(
   p_epoch bigint, p_shape integer, p_built text, p_table jsonb, p_state jsonb, p_after text, p_most integer,
   out ids text[], out last text
@@ -44,13 +43,17 @@ begin
     raise exception 'table % now has another shape', v_live.name using errcode = 'BT002';
   end if;
   perform {{swap}}.own_table(v_live.name);
-  execute format('select max(n.id) from (select b.id from {{swap}}.%I as b where b.id > $1 order by b.id limit $2) as n', p_built)
+  -- One of them may have few rows where the other has very many.
+  execute format('select max(n.id) from (
+      (select b.id from {{swap}}.%I as b where b.id > $1 order by b.id limit $2)
+      union all (select l.id from only {{schema}}.%I as l where l.id > $1 order by l.id limit $2)
+      order by id limit $2) as n', p_built, v_live.name)
     into last using p_after, p_most;
   execute (
     select format(
       'select coalesce(array_agg(coalesce(b.id, l.id)), ''{}'')
-       from (select * from {{swap}}.%I where id > $1 and ($2 is null or id <= $2)) as b
-         full join (select * from only {{schema}}.%I where id > $1 and ($2 is null or id <= $2)) as l on l.id = b.id
+       from (select * from {{swap}}.%I where id > $1 and id <= $2) as b
+         full join (select * from only {{schema}}.%I where id > $1 and id <= $2) as l on l.id = b.id
        where l.id is null or b.id is null or row(%s) is distinct from row(%s)', p_built, v_live.name,
       string_agg(case when c.was is not null then format('l.%I', c.was) when c.is_filling then format('l.%I', c.filling)
         else format('%L::%s', p_state -> 'common' ->> c.name, c.type) end, ', '),

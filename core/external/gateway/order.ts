@@ -120,7 +120,7 @@ export class Order {
         return this.#describes(letter, whole, question);
       case "execute":
         if (letter === "D") return this.#row(whole, question.statement);
-        if (letter === "s") return this.#done(question.hasLimit, () => checkEmpty(whole));
+        if (letter === "s") return this.#done(question.hasLimit, () => this.#suspended(whole));
         return this.#done(letter === "C" || letter === "I", () => checkEnd(letter, whole));
       case "query":
         return this.#answersQuery(letter, whole, question);
@@ -167,6 +167,12 @@ export class Order {
 
   #ready(whole: Buffer): void {
     checkReady(whole);
+    this.#rows = 0;
+  }
+
+  /** The driver reads a long result in parts. The relay limits the bytes of all of them. */
+  #suspended(whole: Buffer): void {
+    checkEmpty(whole);
     this.#rows = 0;
   }
 

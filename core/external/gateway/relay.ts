@@ -22,6 +22,8 @@ const NOTICE = 0x4e;
 const NOTIFICATION = 0x41;
 const PARAMETER = 0x53;
 const READY = 0x5a;
+/** PortalSuspended: the driver asks for the next part once it has taken this one. */
+const SUSPENDED = 0x73;
 
 /** Longest bodies of a server's messages. */
 const LIMITS = new Map<number, number>(
@@ -51,8 +53,9 @@ export class Relay {
   readonly #order = new Order();
   readonly #questions = new Frames(() => 0xffffffff);
   readonly #answers = new Frames(limitOf);
-  /** Since the last ReadyForQuery. */
+  /** Since the last ReadyForQuery; and of that, of the part that the driver is taking. */
   #resultBytes = 0;
+  #partBytes = 0;
   #asideBytes = 0;
   #askedAt = 0;
   #heardAt = 0;
@@ -66,7 +69,7 @@ export class Relay {
 
   /** Bytes that the server's messages occupy in this process and in the driver's. */
   get held(): number {
-    return this.#answers.held + this.#resultBytes;
+    return this.#answers.held + this.#partBytes;
   }
 
   /** @param driverRest bytes already read from the driver; `serverRest` from the server */
@@ -138,15 +141,17 @@ export class Relay {
       return type === PARAMETER && isKnownParameter(whole) ? whole : undefined;
     }
     this.#resultBytes += whole.length;
+    this.#partBytes += whole.length;
     if (this.#resultBytes > RESULT_BYTES)
       throw new Violation("size", `a result of more than ${RESULT_BYTES} bytes`);
     const verdict = this.#order.answered(type, whole);
     if (type === READY) this.#ready();
+    if (type === SUSPENDED) this.#partBytes = 0;
     return verdict === "forward" ? whole : verdict;
   }
 
   #ready(): void {
-    this.#resultBytes = this.#asideBytes = 0;
+    this.#resultBytes = this.#partBytes = this.#asideBytes = 0;
     this.#askedAt = performance.now();
   }
 

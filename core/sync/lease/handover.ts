@@ -53,12 +53,16 @@ async function handOverNow({ replica, epoch, cache }: Known): Promise<void> {
     await withTimeout(MOST_PATIENCE_MS, () => {}, handOver(replica, epoch, PROGRAM, known));
 }
 
-/** Reads what the lease before this one has stored. @throws the replica's error */
+/** Reads what the lease before this one has stored. Never fails: a customer's server may have too much of it for the gateway. */
 export async function takeOverRows(
   { replica, cache }: Pick<Known, "replica" | "cache">,
   previousEpoch: number,
+  log: Logger,
 ): Promise<void> {
-  const known = await takeOver(replica, previousEpoch, PROGRAM);
+  const known = await takeOver(replica, previousEpoch, PROGRAM).catch((error: unknown) => {
+    log.debug({ error }, "taking over what is known of rows failed");
+    return [];
+  });
   for (const { tableId, comparedAgoMs, ...rows } of known)
     cache.handedOver.set(tableId, { ...rows, comparedAt: performance.now() - comparedAgoMs });
 }

@@ -145,7 +145,7 @@ export async function holdLease(
       log.warn({ tableIds: emptied }, "rows may be missing; comparing these tables with Airtable");
     const cache = restore(caches.get(baseId), base, start);
     if (start.isContinued && cache.tables.size === 0)
-      await takeOverRows({ replica, cache }, start.previousEpoch);
+      await takeOverRows({ replica, cache }, start.previousEpoch, log);
     forgetRows(cache, emptied);
     caches.set(baseId, cache);
     await using saver = new FindingsSaver(ctx.host, baseId, log);
