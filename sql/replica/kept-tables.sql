@@ -2,10 +2,12 @@
 -- install.sql.
 --
 -- A dropped table with objects of others moves to {{swap}} whole, and comes back whole if the source has the table again.
--- Until then one issue of _sync_issues lists the objects; whoever deletes that row gives them up.
+-- Until then one issue of _sync_issues lists the objects; whoever deletes that row gives them up. It is found by its value:
+-- another table may get the name that the dropped one had, and lose it again.
 
 create table if not exists {{swap}}._kept_tables (
   table_id text not null,
+  -- In its name, too, which is the same after a restore of a dump.
   relation oid not null,
   -- The catalog's row at that time.
   live jsonb not null,
@@ -85,7 +87,12 @@ begin
     perform {{swap}}.drop_own(v_table);
     return;
   end if;
-  -- A subscriber would look for the table under its new name.
+  -- A build of the table has a key with this name.
+  perform {{swap}}.run_all(array(
+    select format('alter table %s rename constraint %I to %I', v_table::regclass, k.conname, {{swap}}.unused_name())
+    from pg_constraint as k where k.conrelid = v_table and k.contype = 'p'));
+  perform {{swap}}.move_relation(v_table, '{{swap}}', '_kept_' || v_table);
+  -- A subscriber would look for the table under this name. The statements have it, too: others may get the earlier one.
   for one in
     select p.taken, p.made from {{swap}}.column_parts(v_table, '{}', true) as p
   loop
@@ -100,18 +107,18 @@ begin
   then
     execute format('truncate %s', v_table::regclass);
   end if;
-  -- A build of the table has a key with this name.
-  perform {{swap}}.run_all(array(
-    select format('alter table %s rename constraint %I to %I', v_table::regclass, k.conname, {{swap}}.unused_name())
-    from pg_constraint as k where k.conrelid = v_table and k.contype = 'p'));
-  perform {{swap}}.move_relation(v_table, '{{swap}}', '_kept_' || v_table);
   insert into {{swap}}._kept_tables values (p_live.table_id, v_table, to_jsonb(p_live), v_publications)
   on conflict on constraint _kept_tables_pkey do update
     set relation = excluded.relation, live = excluded.live, publications = excluded.publications;
-  perform {{swap}}.report_lost(p_live.name, 'objects', format('drop table %I.%I;', {{swap_text}}, '_kept_' || v_table),
-    format('the table no longer exists in Airtable. What is on it, or needs it, stays on %I._kept_%s, and comes back with it, until this row is deleted: %s',
-      {{swap_text}}, v_table, v_objects));
+  perform {{swap}}.report_lost(format('%I.%I', {{swap_text}}, '_kept_' || v_table), 'objects', {{swap}}.giving_up(v_table),
+    format('the table %s no longer exists in Airtable. What is on it, or needs it, stays on this one, and comes back with it, until this row is deleted: %s',
+      {{swap}}.shown_name(p_live.name), v_objects));
 end $drop_table$;
+
+-- giving_up(relation): the value of the issue of the table that was put aside.
+create or replace function {{swap}}.giving_up(p_relation oid) returns text language sql as $giving_up$
+  select format('drop table %I.%I;', {{swap_text}}, '_kept_' || p_relation)
+$giving_up$;
 
 -- take_back(table id, name): moves a table that was put aside back, under this name. Null if there is none.
 create or replace function {{swap}}.take_back(p_table text, p_name text) returns {{swap}}._tables
@@ -119,30 +126,33 @@ language plpgsql as $take_back$
 declare
   v_kept {{swap}}._kept_tables;
   v_live {{swap}}._tables;
+  v_relation regclass;
 begin
   delete from {{swap}}._kept_tables as k where k.table_id = p_table returning * into v_kept;
-  if not exists (select from pg_class as c where c.oid = v_kept.relation and c.relnamespace = '{{swap}}'::regnamespace) then
+  v_relation := to_regclass(format('{{swap}}._kept_%s', v_kept.relation));
+  if v_relation is null then
     return null;
   end if;
   v_live := jsonb_populate_record(null::{{swap}}._tables, v_kept.live);
-  delete from {{swap}}._sync_issues as i where (i.table_name, i.record_id, i.field) = (v_live.name, '', 'objects');
-  perform {{swap}}.free_part_names(v_kept.relation);
-  perform {{swap}}.move_relation(v_kept.relation, '{{schema}}', p_name);
+  delete from {{swap}}._sync_issues as i
+  where (i.record_id, i.field, i.value) = ('', 'objects', {{swap}}.giving_up(v_kept.relation));
+  perform {{swap}}.run_publications(v_kept.publications, v_relation, p_name);
+  perform {{swap}}.free_part_names(v_relation);
+  perform {{swap}}.move_relation(v_relation, '{{schema}}', p_name);
   if to_regclass(format('{{schema}}.%I', '_' || p_table || '_pkey')) is null then
     perform {{swap}}.run_all(array(
-      select format('alter table %s rename constraint %I to %I', v_kept.relation::regclass, k.conname, '_' || p_table || '_pkey')
-      from pg_constraint as k where k.conrelid = v_kept.relation and k.contype = 'p'));
+      select format('alter table %s rename constraint %I to %I', v_relation, k.conname, '_' || p_table || '_pkey')
+      from pg_constraint as k where k.conrelid = v_relation and k.contype = 'p'));
   end if;
   v_live.name := p_name;
-  perform {{swap}}.run_publications(v_kept.publications, p_name);
   return v_live;
 end $take_back$;
 
--- run_publications(statements, name): those that cannot be run are reported.
-create or replace function {{swap}}.run_publications(p_statements text[], p_name text) returns void
+-- run_publications(statements, table, name): those that cannot be run are reported, with the name that the table gets.
+create or replace function {{swap}}.run_publications(p_statements text[], p_table regclass, p_name text) returns void
 language sql as $run_publications$
-  select {{swap}}.report_lost(p_name, 'publication ' || split_part(r.statement, ' ', 3), r.statement,
-    'no longer on the table since its last change: ' || r.error)
+  select {{swap}}.report_lost(p_name, 'publication ' || split_part(r.statement, ' ', 3),
+    replace(r.statement, p_table::text, {{swap}}.shown_name(p_name)), 'no longer on the table since its last change: ' || r.error)
   from (select s as statement, {{swap}}.attempt(s) as error from unnest(p_statements) as s) as r where r.error is not null
 $run_publications$;
 
@@ -166,25 +176,30 @@ create or replace function {{swap}}.kept_relations() returns oid[] language sql 
 $kept_relations$;
 
 -- drop_kept(): drops views that were put aside and that nothing needs any longer, and tables whose issue was deleted.
--- Relations that others hold are left for the next time.
+-- What cannot be dropped now is left for the next time: others hold it, or an event trigger refuses that.
 create or replace function {{swap}}.drop_kept() returns void language plpgsql as $drop_kept$
 declare
   v_timeout text := current_setting('lock_timeout');
   one record;
 begin
   for one in
-    select c.oid, c.relkind, t.table_id from unnest({{swap}}.kept_relations()) as k (oid) join pg_class as c on c.oid = k.oid
-      left join {{swap}}._kept_tables as t on t.relation = c.oid
-    where not exists (select from {{swap}}.dependents_of(array[c.oid]) where t.table_id is null)
-      and not exists (select from {{swap}}.dependent_views(array[c.oid]) where t.table_id is null)
-      and not exists (
-        select from {{swap}}._sync_issues as i where (i.table_name, i.record_id, i.field) = (t.live ->> 'name', '', 'objects'))
+    select c.relname, c.relkind, t.table_id from unnest({{swap}}.kept_relations()) as k (oid) join pg_class as c on c.oid = k.oid
+      left join {{swap}}._kept_tables as t on c.relname = '_kept_' || t.relation
+    where case when t.table_id is null then not exists (select from {{swap}}.dependents_of(array[c.oid]))
+        and not exists (select from {{swap}}.dependent_views(array[c.oid]))
+      else not exists (select from {{swap}}._sync_issues as i
+        where (i.record_id, i.field, i.value) = ('', 'objects', {{swap}}.giving_up(t.relation))) end
   loop
     begin
-      perform {{swap}}.wait_until(clock_timestamp() + interval '100 ms');
-      execute format('drop %s {{swap}}._kept_%s', case one.relkind when 'v' then 'view' else 'table' end, one.oid);
-      delete from {{swap}}._kept_tables as t where t.relation = one.oid;
-    exception when dependent_objects_still_exist or lock_not_available then null;
+      if one.relkind = 'r' then
+        perform {{swap}}.lock_exclusively(format('{{swap}}.%I', one.relname), clock_timestamp() + interval '100 ms');
+      else
+        perform {{swap}}.wait_until(clock_timestamp() + interval '100 ms');
+      end if;
+      execute format('drop %s {{swap}}.%I', case one.relkind when 'v' then 'view' else 'table' end, one.relname);
+      delete from {{swap}}._kept_tables as t where t.table_id = one.table_id;
+      perform {{swap}}.may_change('{}');
+    exception when others then null;
     end;
   end loop;
   delete from {{swap}}._sync_issues as i

@@ -33,8 +33,8 @@ export interface Shop {
   sql: postgres.Sql;
   /** The customer's own connection, which may write next to the replicated tables. */
   customer: postgres.Sql;
-  /** Gives `orders` these fields (their ids are their positions), as a sync does. */
-  become(fields: Record<string, FieldType>, name?: string): Promise<void>;
+  /** Gives `orders` these fields (their ids are their positions), as a sync does: the source has no other table. */
+  become(fields: Record<string, FieldType>, name?: string, id?: string): Promise<void>;
   /** The source no longer has a table. */
   drop(): Promise<void>;
   live(): Promise<CatalogTable>;
@@ -72,9 +72,9 @@ export async function shopIn(
     sql,
     customer,
     live,
-    async become(wanted, name = "Orders") {
+    async become(wanted, name = "Orders", id = "tblO") {
       const catalog = await loadCatalog(replica);
-      const source = { tables: [sourceTable("tblO", name, wanted)] };
+      const source = { tables: [sourceTable(id, name, wanted)] };
       const plan = planSchema(catalog, source, SETTINGS, await foreignNames(replica, []));
       await changeShape(replica, epoch, catalog, plan);
       for (const spec of plan.rebuild) {
@@ -83,7 +83,8 @@ export async function shopIn(
         await build.append([
           { id: "rec1", created_time: "2024-05-01T12:34:56", ...Object.fromEntries(cells) },
         ]);
-        expect(await putBuild({ replica, epoch }, build, await live())).toBe(true);
+        const now = (await loadCatalog(replica)).get(id);
+        expect(await putBuild({ replica, epoch }, build, now)).toBe(true);
       }
       await settleDependents(replica);
     },

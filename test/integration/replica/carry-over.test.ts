@@ -232,9 +232,11 @@ test("a table that the source no longer has is kept for the objects on it, and c
   expect(await other`select price::int from theirs.prices`).toEqual([{ price: 5 }]);
   expect(await issues(sql)).toMatchObject([
     {
-      what: "orders",
+      what: expect.stringMatching(/^airtable_swap\._kept_\d+$/),
       field: "objects",
-      reason: expect.stringMatching(/column mine.*, index airtable.by_price, view theirs.prices$/),
+      reason: expect.stringMatching(
+        /^the table airtable.orders no longer exists.*column mine.*, index airtable.by_price, view theirs.prices$/,
+      ),
     },
     { what: "theirs.prices" },
   ]);
@@ -251,6 +253,60 @@ test("a table that the source no longer has is kept for the objects on it, and c
   await customer`delete from _sync_issues`;
   await nextLease(made);
   expect(await sql`select from pg_class where relname ~ '^_kept_[0-9]+$'`).toEqual([]);
+});
+
+test("a table that is kept for its objects outlives others of its name, and a restore of a dump", async () => {
+  const { customer, become, drop, sql, test: made } = await ownDatabase({ Price: "number" });
+  const keep = (value: string) =>
+    customer.unsafe(`alter table orders add column mine text; update orders set mine = '${value}'`);
+  await keep("first");
+  await drop();
+  await become({ Price: "number" }, "Orders", "tblN");
+  await keep("second");
+  await become({ Price: "number" }, "Sales", "tblN");
+  await nextLease(made);
+  await become({ Price: "number" }, "Orders", "tblN");
+  await drop();
+  await nextLease(made);
+  expect(await issues(sql)).toMatchObject([{ field: "objects" }, { field: "objects" }]);
+  // In a restored database, tables have other OIDs than their names say.
+  await sql.unsafe(`do $$
+    declare
+      one oid;
+    begin
+      for one in select relation from airtable_swap._kept_tables loop
+        execute format('alter table airtable_swap._kept_%s rename to _kept_%s', one, one::bigint + 100000);
+        update airtable_swap._kept_tables set relation = one::bigint + 100000 where relation = one;
+        update airtable._sync_issues set value = format('drop table airtable_swap._kept_%s;', one::bigint + 100000)
+        where value = format('drop table airtable_swap._kept_%s;', one);
+      end loop;
+    end $$`);
+  await nextLease(made);
+  for (const [id, value] of [
+    ["tblO", "first"],
+    ["tblN", "second"],
+  ]) {
+    await become({ Price: "number" }, "Orders", id);
+    expect(await customer`select price::int, mine from orders`).toEqual([{ price: 5, mine: value }]);
+    await customer`alter table orders drop column mine`;
+    await drop();
+  }
+  expect(await issues(sql)).toEqual([]);
+});
+
+test("a table that comes back under another name is in its publications again, and no other table is", async () => {
+  const { customer, become, drop, sql, admin } = await ownDatabase({ Price: "number" });
+  await customer.unsafe(
+    `alter table orders add column mine text; create publication one for table orders (id, price)`,
+  );
+  const published = () =>
+    admin`select tablename as table from pg_publication_tables`.then((rows) => [...rows]);
+  await drop();
+  expect(await published()).toEqual([]);
+  await become({ Price: "number" }, "Orders", "tblN");
+  await become({ Price: "number" }, "Sales");
+  expect(await published()).toEqual([{ table: "sales" }]);
+  expect(await issues(sql)).toEqual([]);
 });
 
 test("a table of very many fields, whose storage we set, is dropped as any other", async () => {

@@ -204,7 +204,7 @@ async function fateOf(
       ),
     );
     const isReported = named.length > 0 && named.every(({ value }) => value !== "");
-    const isKept = issues.some(({ label }) => label === "orders|objects");
+    const isKept = issues.some(({ label }) => /^airtable_swap\._kept_\d+\|objects$/.test(label));
     const fate =
       isSame && named.length === 0
         ? "stays"
