@@ -35,20 +35,30 @@ returns table (attnum smallint, name name, is_retyped boolean) language sql as $
   where a.attname not in (select c.was from {{swap}}.merge_columns(p_live, p_table) as c where c.was is not null)
 $going_columns$;
 
+-- taken_name(live, table): which name that a column is to get is that of a column of the customer's, and the remedy; null
+-- if none is.
+create or replace function {{swap}}.taken_name(p_live {{swap}}._tables, p_table jsonb) returns text language sql as $taken_name$
+  with wanted as (
+    select * from {{swap}}.merge_columns(p_live, p_table)
+  )
+  select format(
+    'the new column %1$I has the name of a column that Basetide did not create: alter table %2$s rename column %1$I to %3$I',
+    min(w.name), {{swap}}.shown_name(p_live.name), {{swap}}.cut_name(min(w.name), 58) || '_mine')
+  from wanted as w join pg_attribute as a
+    on a.attrelid = {{swap}}.live_table(p_live.name) and a.attname = w.name and a.attnum > 0 and not a.attisdropped
+  where (w.was is null or w.had <> w.name) and w.name not in (select o.was from wanted as o where o.was is not null)
+    and a.attname not in (select g.name from {{swap}}.going_columns(p_live, p_table) as g)
+    -- An alias makes room.
+    and a.attname not in (select l.name from {{swap}}.alias_columns(a.attrelid, p_live.table_id) as l)
+  having count(*) > 0
+$taken_name$;
+
 -- merge_obstacle(live, table): why the live table cannot get the new shape, and the remedy; null if it can.
 create or replace function {{swap}}.merge_obstacle(p_live {{swap}}._tables, p_table jsonb) returns text
 language sql as $merge_obstacle$
   with live as (
     select a.attname as name, a.atttypid as type, a.attnum, a.attrelid
     from pg_attribute as a where a.attrelid = {{swap}}.live_table(p_live.name) and a.attnum > 0 and not a.attisdropped
-  ), wanted as (
-    select * from {{swap}}.merge_columns(p_live, p_table)
-  ), taken as (
-    select min(w.name) as name from wanted as w join live as l on l.name = w.name
-    where w.was is null and l.name not in (select o.was from wanted as o where o.was is not null)
-      and l.name not in (select g.name from {{swap}}.going_columns(p_live, p_table) as g)
-      -- An alias makes room.
-      and l.name not in (select a.name from {{swap}}.alias_columns(l.attrelid, p_live.table_id) as a)
   )
   select case
     when not exists (select from live as l where l.name = 'id' and l.type = 'text'::regtype)
@@ -58,14 +68,12 @@ language sql as $merge_obstacle$
       where l.name = 'id') then format('its primary key is missing: alter table %s add primary key (id)', s.name)
     when not exists (select from live as l where l.name = 'created_time' and l.type = 'timestamp'::regtype)
       then format('its column created_time is missing: alter table %s add column created_time timestamp', s.name)
-    when taken.name is not null then format(
-      'the new column %1$I has the name of a column that Basetide did not create: alter table %2$s rename column %1$I to %3$I',
-      taken.name, s.name, {{swap}}.cut_name(taken.name, 58) || '_mine')
+    when taken.name is not null then taken.name
     when (select count(*) from pg_attribute as a where a.attrelid = {{swap}}.live_table(p_live.name) and a.attnum > 0)
-        + (select count(*) from wanted as w where w.was is null and not w.is_filling) > 1600
+        + (select count(*) from {{swap}}.merge_columns(p_live, p_table) as w where w.was is null and not w.is_filling) > 1600
       then 'Postgres has no room for another column: a table has 1,600 columns at most, and dropped ones count. To have it copied into a new table: operator base rebuild'
     end
-  from taken cross join {{swap}}.shown_name(p_live.name) as s (name)
+  from {{swap}}.shown_name(p_live.name) as s (name) cross join {{swap}}.taken_name(p_live, p_table) as taken (name)
 $merge_obstacle$;
 
 -- common_values(built, columns, published): the most frequent value of each new column in the built table, as text, by

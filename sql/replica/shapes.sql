@@ -55,6 +55,11 @@ begin
   ) then
     raise exception 'a table now has another shape' using errcode = 'BT002';
   end if;
+  select min({{swap}}.taken_name(t, p.value)) into one
+  from jsonb_array_elements(p_tables) as p join {{swap}}._tables as t on t.table_id = p.value ->> 'table_id';
+  if one is not null then
+    raise exception '%', one using errcode = 'BT003';
+  end if;
   v_dropped := array(select t.name from {{swap}}._tables as t where t.table_id = any (p_dropped));
   delete from {{swap}}._sync_issues where table_name = any (v_dropped);
   v_dropped := array(select n from unnest(v_dropped) as n where {{swap}}.live_table(n) is not null);

@@ -137,6 +137,41 @@ test("sweeps: a table that cannot be changed needs attention by itself, is not r
   expect(await engine.rows("people")).toMatchObject([{ more: "m" }]);
 });
 
+test("sweeps: a field that is renamed to a column of the customer's changes once that has another name", async () => {
+  const engine = await testEngine();
+  const { people, places } = addTables(engine);
+  const { sql } = engine.replica.replica;
+  await engine.sync();
+  await sql`alter table public.people add column full_name text default 'mine'`;
+  people.table.fields[0]!.name = "Full name";
+  const remedy =
+    /the new column full_name .*: (alter table public\.people rename column full_name to full_name_mine)/;
+  const shown = async (turn: string) => {
+    people.records.get("rec1")!.fields.fld0 = `Ada ${turn}`;
+    places.records.get("recQ")!.fields.fld0 = `v${turn}`;
+    const report = await engine.sync();
+    expect(await engine.rows("people")).toMatchObject([{ name: `Ada ${turn}`, full_name: "mine" }]);
+    expect(await engine.rows("places")).toMatchObject([{ name: `v${turn}` }]);
+    return report;
+  };
+  expect((await shown("1")).error).toMatchObject({
+    code: "replica_refused",
+    message: expect.stringMatching(remedy),
+  });
+  // Together with a change that needs the cells.
+  people.table.fields.push(field("fld9", "More"));
+  const { failing } = await shown("2");
+  expect(failing).toMatchObject([
+    { table_id: "tblP", code: "needs_attention", message: expect.stringMatching(remedy) },
+  ]);
+  await sql.unsafe(remedy.exec(failing![0]!.message)![1]!);
+  for (const refusal of engine.cache.refusals.values()) refusal.until = 0;
+  await until(async () => (await engine.sync()).error === undefined, { what: "the table has changed" });
+  expect(await engine.rows("people")).toMatchObject([
+    { full_name: "Ada 2", full_name_mine: "mine", more: null },
+  ]);
+});
+
 test("live: a table that cannot be changed needs attention by itself, and its rows follow", async () => {
   const engine = await liveEngine();
   const { people } = addTables(engine);
