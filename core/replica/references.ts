@@ -1,13 +1,14 @@
-/** Customers' foreign keys that point at our tables; `sql/replica/dependents.sql` moves them through every swap. */
+/** Constraints that were created again with a column that got another type; see `sql/replica/column-parts.sql`. */
+import postgres from "postgres";
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
-/** Longest time for checking one foreign key, because a sync may wait for it. */
+/** Longest time for checking one, because a sync may wait for it. */
 const CHECK_MS = 30_000;
 /** While we wait for a lock on a table, its readers wait behind us. */
 const CHECK_LOCK_MS = 1000;
-/** Some rows point at no record: they stay, and are reported. */
-const FOREIGN_KEY_VIOLATION = "23503";
+/** SQLSTATE classes of what passes: a lost connection, a rollback, missing resources, a lock, a cancellation, a failure. */
+const PASSING = /^(08|40|53|55|57|58)/;
 
 interface Reference {
   relation: number;
@@ -17,8 +18,8 @@ interface Reference {
 }
 
 /**
- * Validates the foreign keys that were moved without a check of their rows. A key whose rows violate it is reported in
- * `_sync_issues`; one that cannot be checked now is tried again at the next call.
+ * Validates the constraints that were created without a check of the existing rows. One that rows violate, or that is not
+ * ours to validate, is reported in `_sync_issues`; one that cannot be checked now is tried again at the next call.
  *
  * @returns whether there was none
  */
@@ -49,7 +50,6 @@ async function checkReference({ sql, swap }: Replica, { relation, table, name }:
     }
     await checked(null);
   } catch (error) {
-    if ((error as { code?: unknown }).code === FOREIGN_KEY_VIOLATION)
-      await checked(String((error as Error).message));
+    if (error instanceof postgres.PostgresError && !PASSING.test(error.code)) await checked(error.message);
   }
 }

@@ -348,6 +348,8 @@ begin
     begin
       execute format('alter table %s drop column %I', p_table::regclass, one.name);
     exception when dependent_objects_still_exist then
+      -- It gets no values any longer.
+      execute format('alter table %s alter column %I drop not null', p_table::regclass, one.name);
       perform {{swap}}.report_lost(d.description, '', coalesce(p.value ->> 'taken' || e';\n', '') || {{swap}}.part_text(p.value),
         format('it still uses a column of %s as it was before the last change (%I): drop it and create it again',
           {{swap}}.shown_name(one.table_name), one.name))

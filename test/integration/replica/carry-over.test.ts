@@ -1,10 +1,11 @@
 /** A customer's objects on our tables in the customer's own database, through changes of the columns that they use. */
 import type postgres from "postgres";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { applySettings, foreignNames, planSchema, startBuild } from "../../../core/replica";
 import { ownDatabase } from "../../support/own-database";
 import { putBuild } from "../../support/put-build";
 import type { TestReplica } from "../../support/replica";
+import { postgresServer } from "../../support/servers/postgres-server";
 import { sourceTable } from "../../support/source-records";
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -308,6 +309,36 @@ test("a table that comes back under another name is in its publications again, a
   expect(await published()).toEqual([{ table: "sales" }]);
   expect(await issues(sql)).toEqual([]);
 });
+
+test("a check that existing rows violate after their column got another type is reported", async () => {
+  const { customer, become, sql, test: made } = await ownDatabase({ Price: "number" });
+  await customer`alter table orders add constraint short check (octet_length(price::text) < 2)`;
+  await become({ Price: "text" });
+  await nextLease(made);
+  expect(await issues(sql)).toMatchObject([
+    {
+      what: "constraint short on table airtable.orders",
+      value: "alter table airtable.orders validate constraint short",
+      reason: expect.stringMatching(/^is enforced only for new rows since the last change of its table: /),
+    },
+  ]);
+  expect(await sql`select from airtable_swap._references_to_check`).toEqual([]);
+});
+
+test.each(["15", "18"] as const)(
+  "Postgres %s: an old column that another role's view keeps takes no part in new rows",
+  async (version) => {
+    const server = await postgresServer({ version });
+    onTestFinished(() => server[Symbol.asyncDispose]());
+    const { customer, other, otherRole, become, sql } = await ownDatabase({ Day: "date" }, server.url);
+    await customer.unsafe(`alter table orders alter column day set not null;
+      grant usage on schema airtable to ${otherRole}; grant select on orders to ${otherRole}`);
+    await other.unsafe("create schema theirs; create view theirs.days as select day from airtable.orders");
+    await become({ Day: "date_time" });
+    expect(await other`select day::text from theirs.days`).toEqual([{ day: "2024-05-01" }]);
+    await sql`insert into airtable.orders (id, created_time, day) values ('rec2', now(), now())`;
+  },
+);
 
 test("a table of very many fields, whose storage we set, is dropped as any other", async () => {
   const texts = Array.from({ length: 500 }, (_, index) => [`Text ${index}`, "text"] as const);
