@@ -12,7 +12,6 @@ import { onReplica } from "./connection";
 import { columnStorage, comments } from "./ddl";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
-import { asRefusal } from "./refusal";
 import type { Replica } from "./replica";
 import { issueRows } from "./row-images";
 import type { CellIssue, ReadAs, TableSpec } from "./spec";
@@ -265,13 +264,7 @@ export async function dropUnfinished(
   kept: Iterable<string> = [],
 ): Promise<void> {
   const ours = sql.unsafe(swap);
-  try {
-    await onReplica(
-      () =>
-        sql`select ${ours}.forget_fillings(${epoch}), ${ours}.drop_builds(${epoch}, ${[...kept]}::text[])`,
-    );
-  } catch (error) {
-    // They cost space, and an object of the customer's that refuses changes must not stop the rows.
-    if (!asRefusal(error)) throw error;
-  }
+  await onReplica(
+    () => sql`select ${ours}.forget_fillings(${epoch}), ${ours}.drop_builds(${epoch}, ${[...kept]}::text[])`,
+  );
 }

@@ -322,8 +322,8 @@ begin
   perform {{swap}}.may_change(p_settled);
 end $drop_build$;
 
--- drop_builds(epoch, kept): drops tables that ended leases were building, except these. Tables that others hold are
--- left for the next time.
+-- drop_builds(epoch, kept): drops tables that ended leases were building, except these. They cost space only: those that
+-- others hold, or that an event trigger protects, are left for the next time.
 create or replace function {{swap}}.drop_builds(p_epoch bigint, p_kept text[]) returns void
 language plpgsql set plan_cache_mode = force_generic_plan as $drop_builds$
 declare
@@ -338,7 +338,7 @@ begin
   loop
     begin
       perform {{swap}}.drop_build(p_epoch, one, '{}');
-    exception when lock_not_available or deadlock_detected or dependent_objects_still_exist or sqlstate 'BT007' then null;
+    exception when others then null;
     end;
   end loop;
 end $drop_builds$;

@@ -54,9 +54,9 @@ export class OptionalFeatureApplier {
   async apply(wanted: OptionalFeatureSettings): Promise<boolean> {
     const { replica, epoch, log } = this;
     this.#isSettled = false;
-    const isHistoryRefused = !(await applySettings(replica, epoch, wanted));
-    if (isHistoryRefused) log.warn("history not enabled: the name of its table is in use");
     try {
+      const isHistoryRefused = !(await applySettings(replica, epoch, wanted));
+      if (isHistoryRefused) log.warn("history not enabled: the name of its table is in use");
       const areExpired = await expireAliases(replica, epoch);
       if (!areExpired)
         log.info("old names of columns wait for sessions that lock their tables; retrying later");
@@ -70,7 +70,7 @@ export class OptionalFeatureApplier {
       // What a customer's object or a table's owner refuses is no reason to stop the rows.
       const isPassing = isBasetideError(error, "replica_busy") || isBasetideError(error, "shape_changed");
       if (!isPassing && !asRefusal(error)) throw error;
-      log.info({ error }, "updating views over links or old names failed; retrying later");
+      log.info({ error }, "applying settings failed; retrying later");
       return false;
     }
   }

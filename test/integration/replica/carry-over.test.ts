@@ -340,6 +340,42 @@ test.each(["15", "18"] as const)(
   },
 );
 
+test("what cannot be dropped does not keep a lease from beginning", async () => {
+  const {
+    customer,
+    other,
+    otherRole,
+    become,
+    drop,
+    admin,
+    sql,
+    test: made,
+  } = await ownDatabase({
+    Day: "date",
+  });
+  await customer.unsafe(
+    `grant usage on schema airtable to ${otherRole}; grant select on orders to ${otherRole}`,
+  );
+  await other.unsafe("create schema theirs; create view theirs.days as select day from airtable.orders");
+  await become({ Day: "date_time" });
+  await other.unsafe("drop view theirs.days");
+  await admin.unsafe(`create schema app; create function app.guard() returns event_trigger language plpgsql as
+      $$ begin raise exception '% needs a ticket', tg_tag; end $$;
+    create event trigger guard on ddl_command_start execute function app.guard()`);
+  await nextLease(made);
+  await admin.unsafe("drop event trigger guard");
+  await customer`alter table orders add column mine text`;
+  await drop();
+  await customer`delete from _sync_issues`;
+  await admin.unsafe("create event trigger guard on ddl_command_start execute function app.guard()");
+  await nextLease(made);
+  const kept = () => sql`select from pg_class where relname ~ '^_kept_[0-9]+$'`;
+  expect(await kept()).toHaveLength(1);
+  await admin.unsafe("drop event trigger guard");
+  await nextLease(made);
+  expect(await kept()).toEqual([]);
+});
+
 test("a table of very many fields, whose storage we set, is dropped as any other", async () => {
   const texts = Array.from({ length: 500 }, (_, index) => [`Text ${index}`, "text"] as const);
   const { sql, drop } = await ownDatabase(Object.fromEntries(texts));
