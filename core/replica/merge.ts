@@ -5,7 +5,7 @@
  * I6. A new column appears under its name only together with its values. If there are many, they are first written to a
  * column with a name of ours, in batches that do not block readers.
  */
-import { BasetideError } from "../errors";
+import { BasetideError, isBasetideError } from "../errors";
 import type { Build } from "./build";
 import { catalogRow, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
@@ -217,23 +217,40 @@ export async function fillColumns(
 
 /**
  * Sends the values of columns that were filled to the subscribers of published tables: their rows are written once more.
+ * A table that cannot be written now, because of a lock or an object of the customer's, is left for later.
  *
  * @param withinMs for all tables
  * @returns whether none is left
  */
-export async function sendFilled({ sql, swap }: Replica, withinMs: number): Promise<boolean> {
+export async function sendFilled(replica: Replica, withinMs: number): Promise<boolean> {
+  const { sql, swap } = replica;
   const deadline = performance.now() + withinMs;
-  let table: string | null = null;
-  let vacuums = startVacuums(sql, "", 0);
+  const tables = await onReplica(
+    () =>
+      sql<{ id: string }[]>`select table_id as id from ${sql.unsafe(swap)}._rows_to_send order by table_id`,
+  );
+  let areSent = true;
+  for (const { id } of tables) {
+    const isSent = await sendTable(replica, id, deadline).catch((error: unknown) => {
+      if (!isBasetideError(error, "replica_busy") && !isBasetideError(error, "replica_refused")) throw error;
+      return false;
+    });
+    areSent &&= isSent;
+  }
+  return areSent;
+}
+
+/** @returns false if the time was over before */
+async function sendTable({ sql, swap }: Replica, tableId: string, deadline: number): Promise<boolean> {
+  let vacuums: ReturnType<typeof startVacuums> | undefined;
   while (performance.now() < deadline) {
     const [batch] = await onReplica(
       () => sql<{ relation: string | null; rows: number | null; written: number | null }[]>`
-        select relation, rows, written from ${sql.unsafe(swap)}.send_some(${FILLED_ROWS})`,
+        select relation, rows, written from ${sql.unsafe(swap)}.send_some(${tableId}, ${FILLED_ROWS})`,
     );
     const { relation, rows, written } = batch!;
     if (written === null) return true;
-    if (relation !== table) vacuums = startVacuums(sql, relation!, rows!);
-    table = relation;
+    vacuums ??= startVacuums(sql, relation!, rows!);
     await vacuums(written);
   }
   return false;

@@ -97,23 +97,22 @@ language sql as $send_later$
     set columns = r.columns || excluded.columns, is_retyped = r.is_retyped or excluded.is_retyped, after_id = ''
 $send_later$;
 
--- send_some(most): writes the next rows of one table for its subscribers. Returns null if there are none.
+-- send_some(table_id, most): writes the table's next rows for its subscribers. Returns null if there are none.
 --   rows   an estimate of the table's rows      written   of these
-create or replace function {{swap}}.send_some(p_most integer, out relation text, out rows double precision, out written integer)
-language plpgsql as $send_some$
+create or replace function {{swap}}.send_some(
+  p_table text, p_most integer, out relation text, out rows double precision, out written integer
+) language plpgsql as $send_some$
 declare
   one {{swap}}._rows_to_send;
   v_table oid;
   v_last text;
   v_sets text;
 begin
-  perform {{swap}}.prepare_session();
-  select * into one from {{swap}}._rows_to_send as r order by r.table_id limit 1;
+  perform {{swap}}.lock_table(p_table);
+  select * into one from {{swap}}._rows_to_send as r where r.table_id = p_table;
   if one.table_id is null then
     return;
   end if;
-  perform {{swap}}.lock_table(one.table_id);
-  select * into one from {{swap}}._rows_to_send as r where r.table_id = one.table_id;
   select {{swap}}.live_table(t.name) into v_table from {{swap}}._tables as t where t.table_id = one.table_id;
   written := 0;
   -- A value that Postgres stores apart is only sent if it is another one.

@@ -168,7 +168,7 @@ export const waits: Wait[] = [
   },
   { at: "core/replica/install.ts installReplica", end: "LOCK_TRIES", report: "the base's error" },
   {
-    at: "core/replica/merge.ts sendFilled",
+    at: "core/replica/merge.ts sendTable",
     end: "withinMs, and no rows are left",
     report: "none: it is tried again",
   },

@@ -95,6 +95,20 @@ async function published(version: PostgresVersion) {
   };
 }
 
+test("a table that refuses its rows keeps no other table's from subscribers", async () => {
+  const { customer, sql, test: made } = await ownDatabase({ Price: "number" });
+  await customer.unsafe(`create function refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'no'; end $$;
+    create trigger refuse before update on orders for each row execute function refuse()`);
+  await sql.unsafe(`insert into airtable_swap._rows_to_send (table_id, columns, is_retyped)
+    values ('tblO', '{3}', true), ('tblZ', '{3}', true)`);
+  expect(await settleDependents(made.replica)).toBe(false);
+  expect(await sql`select table_id from airtable_swap._rows_to_send`).toEqual([{ table_id: "tblO" }]);
+  await customer`drop trigger refuse on orders`;
+  expect(await settleDependents(made.replica)).toBe(true);
+  expect(await sql`select from airtable_swap._rows_to_send`).toEqual([]);
+});
+
 test.each(["15", "18"] as const)(
   "Postgres %s: a subscriber and a slot get the values of a column that was filled ahead, and no other column",
   async (version) => {
