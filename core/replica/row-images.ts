@@ -245,7 +245,10 @@ export async function* rowIds(
   table: CatalogTable,
 ): AsyncGenerator<string[], void, void> {
   requireOwn(table);
-  const query = sql<{ id: string }[]>`select id from ${sql.unsafe(schema)}.${sql(table.spec.name)}`;
+  // As text: the column of a damaged table may have another type.
+  const query = sql<
+    { id: string }[]
+  >`select id::text as id from ${sql.unsafe(schema)}.${sql(table.spec.name)}`;
   const batches = query.cursor(10_000)[Symbol.asyncIterator]();
   const next = () => onTable(() => batches.next());
   for (let batch = await next(); !batch.done; batch = await next()) yield batch.value.map((row) => row.id);

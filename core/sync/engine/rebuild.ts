@@ -200,10 +200,16 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
     witness = page.firstId ?? witness;
   }
   const { live } = schemaTracker.table(build.spec.tableId);
-  if (!live || live.spec.isDamaged) return filled;
+  if (!live) return filled;
+  const { isDamaged, isReplaced } = live.spec;
   const ids: string[] = [];
-  for await (const batch of rowIds(replica, live)) {
-    for (const id of batch) if (fingerprints.scanOf(id) === undefined) ids.push(id);
+  try {
+    for await (const batch of rowIds(replica, live)) {
+      for (const id of batch) if (fingerprints.scanOf(id) === undefined) ids.push(id);
+    }
+  } catch (error) {
+    // The damage may be that the table, or its column of ids, is gone.
+    if (!isDamaged || !isBasetideError(error, "internal")) throw error;
   }
   const missing = { ids, witness, emptySpellMs: cache.emptySpellMs };
   const kept = filled.unreadable.flatMap(({ id }) => id ?? []);
@@ -212,6 +218,8 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
     for (const id of unreadable) filled.unreadable.push({ id, reason: NOT_AMONG_READABLE });
     kept.push(...unreadable);
   }
+  // Their rows may lack what is damaged.
+  if (isDamaged && !isReplaced) return filled;
   // I2. They exist: their rows stay as they are.
   if (kept.length > 0) await build.keep(live, kept);
   for (const id of kept) fingerprints.see(id, 0n);

@@ -7,6 +7,7 @@ import {
   compileMapper,
   loadCatalog,
   mapRecords,
+  recordDamage,
   takeReadVersion,
 } from "../../../core/replica";
 import type { RecordPage, SourceRecord } from "../../../core/source";
@@ -147,6 +148,17 @@ test("a rebuild, too, requests the records that its list left out", async () => 
   expect(await sync()).toMatchObject({ kind: "first", inserted: 0, deleted: 1 });
   expect(calls("ids")).toBe(1);
   expect(await rows()).toEqual(expected().map((row) => ({ ...row, new: null })));
+});
+
+test("so does the rebuild of a table that somebody has damaged", async () => {
+  const { source, sync, rows, records, expected, calls, replica, input } = await synced(250);
+  await replica.replica.sql`alter table public.people drop column name`;
+  await recordDamage(replica.replica, input().epoch);
+  records.delete(idOf(3));
+  source.onPage = (call, page) => (call === "list tblP 100" ? without(page, (id) => id > idOf(150)) : page);
+  expect(await sync()).toMatchObject({ kind: "first", inserted: 0, deleted: 1 });
+  expect(calls("ids")).toBe(1);
+  expect(await rows()).toEqual(expected());
 });
 
 test("a rebuild requests a deleted record together with one that exists, so one answer is enough", async () => {
