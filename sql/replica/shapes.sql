@@ -275,6 +275,7 @@ declare
     select o from {{swap}}._tables as t cross join {{swap}}.others_on(v_table, t.spec) as o
     where t.name = p_name and o not in (select 'view ' || d.view::regclass from {{swap}}.dependent_views(array[v_table]) as d) order by 1);
 begin
+  perform {{swap}}.fence(null);
   if v_needing is not null then
     raise exception 'the table % is needed by % and cannot be replaced: drop them first', {{swap}}.shown_name(p_name), v_needing
       using errcode = 'BT003';
