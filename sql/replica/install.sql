@@ -244,6 +244,7 @@ begin
     perform setval('{{swap}}._versions', greatest(nextval('{{swap}}._versions') + 1000, (v_now * 1000000)::bigint));
     perform setval('{{swap}}._shapes', greatest(nextval('{{swap}}._shapes') + 10,
       (v_now - extract(epoch from timestamptz '2020-01-01 00:00:00Z'))::bigint));
+    perform {{swap}}.find_again();
   end if;
 end $advance$;
 

@@ -309,6 +309,20 @@ begin
   where i.table_name = format('%I.%I', f.schema, f.name) and i.record_id = '' and i.field = '';
 end $forget_views$;
 
+-- find_again(): the views whose OIDs are recorded: in a database that was restored from a dump, they have others.
+create or replace function {{swap}}.find_again() returns void language sql as $find_again$
+  update {{swap}}._aliases as a set view = {{swap}}.own_view(a.name)
+  where a.view is not null and not exists (select from pg_class as c where (c.oid, c.relname) = (a.view, a.name));
+  update {{swap}}._write_views as v set view = (
+    select c.oid from pg_class as c
+    where c.relnamespace = to_regnamespace('{{write}}') and c.relname = v.name and c.relkind = 'v'
+      and c.relowner = {{swap}}.our_role())
+  where v.view is not null and not exists (select from pg_class as c where (c.oid, c.relname) = (v.view, v.name));
+  update {{swap}}._kept_views as k set view = to_regclass(format('%I.%I', k.schema, k.name))
+  where to_regclass(format('%I.%I', k.schema, k.name)) is not null
+    and not exists (select from pg_class as c where (c.oid, c.relname) = (k.view, k.name))
+$find_again$;
+
 -- make_again(dropped): the end of a change: creates link views, the dropped views, and the orphans that fit by now.
 create or replace function {{swap}}.make_again(p_dropped jsonb[]) returns void language plpgsql as $make_again$
 begin

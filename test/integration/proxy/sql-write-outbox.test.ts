@@ -331,6 +331,19 @@ test("an outbox is open while its database queues writes, whatever has become of
   stop.abort();
 });
 
+test("a database that was restored from a dump, in which all has other OIDs, writes what its rows say", async () => {
+  const at = await queuedTasks(0);
+  const sql = await at.writer();
+  const admin = await asAdmin(at);
+  await admin`update public_swap._write_views set view = view::bigint + 1000000`;
+  await admin`update public_swap._state set incarnation = 'before the dump'`;
+  await admin`select public_swap.read_version()`;
+  await admin`select public_swap.apply_link_views(null, '1s', null)`;
+  await sql`insert into write.tasks (name) values ('Restored')`;
+  await until(() => at.inSource().length === 1, { what: "it is made" });
+  expect(names(at)).toEqual(["Restored"]);
+});
+
 test("a base that moves to another cluster takes along what waits, and each transaction is made once", async () => {
   const at = await queuedTasks(0);
   const sql = await at.writer();

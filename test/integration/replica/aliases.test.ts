@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import {
   applyLinkViews,
   applySettings,
+  claimEpoch,
   expireAliases,
   foreignNames,
   loadAliases,
@@ -93,6 +94,21 @@ describe.each(["18", ...OLDER] as const)("Postgres %s", (version) => {
     expect(await aliases(shop)).toEqual(["purchases → orders", "condition → state", "status → state"]);
     expect(await valuesOf(customer, "select o.condition + o.state from orders as o")).toEqual(["10"]);
     expect(await valuesOf(customer, "select status from purchases")).toEqual(["5"]);
+  });
+
+  test("a database that was restored from a dump, in which all has other OIDs, keeps old names and their ends", async () => {
+    const shop = await make({ State: "text" });
+    const { customer, sql, test: made } = shop;
+    await shop.become({ State: "text" }, "Purchases");
+    await sql`update airtable_swap._aliases set view = view::bigint + 1000000`;
+    await sql`update airtable_swap._state set incarnation = 'before the dump'`;
+    made.epoch = await claimEpoch(made.replica);
+    await runHousekeeping(shop);
+    expect(await aliases(shop)).toEqual(["orders → purchases"]);
+    expect(await valuesOf(customer, "select state from orders")).toEqual(["five"]);
+    await days(shop, 0);
+    await runHousekeeping(shop);
+    expect(await sql`select to_regclass('airtable.orders') as view`).toEqual([{ view: null }]);
   });
 
   test("a new field or table takes the name, and an alias ends with its field or its time", async () => {
