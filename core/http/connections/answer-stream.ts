@@ -27,6 +27,8 @@ export class StreamedAnswer {
   #receiver: BodyReceiver | undefined;
   /** What has arrived without a receiver. */
   #pieces: Buffer[] = [];
+  /** How many of those the receiver has got. */
+  #given = 0;
   #outcome: { error?: unknown } | undefined;
 
   constructor({ status, statusText, lines }: AnswerHead, line: AnswerLine) {
@@ -36,10 +38,17 @@ export class StreamedAnswer {
     this.#line = line;
   }
 
-  /** Passes what has arrived on to `receiver` at once, and everything else as it arrives; replaces an earlier one. */
+  /**
+   * Passes what has arrived on to `receiver` at once, and everything else as it arrives; replaces an earlier one, also while
+   * that one gets what has arrived.
+   */
   receive(receiver: BodyReceiver): void {
     this.#receiver = receiver;
-    for (const piece of this.#pieces.splice(0)) receiver.data(piece);
+    while (this.#receiver === receiver && this.#given < this.#pieces.length)
+      receiver.data(this.#pieces[this.#given++]!);
+    if (this.#receiver !== receiver) return;
+    this.#pieces = [];
+    this.#given = 0;
     if (this.#outcome) this.#report(this.#outcome);
   }
 
