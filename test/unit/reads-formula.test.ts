@@ -15,6 +15,8 @@ const columns = [
   ["fldTowns", "Towns", "lookup", "text[]", "text"],
   ["fldSize", "Größe", "text", "text"],
   ["fldQuoted", "Odd \\'name\\'", "text", "text"],
+  ["fldMade", "Made", "created_time", "timestamp", "date_time"],
+  ["fldDay", "Day", "created_time", "timestamp", "date"],
 ].map(([fieldId, sourceName, type, columnType, result]) => {
   return {
     result,
@@ -36,6 +38,12 @@ const age = (operator: string, value: number) => ({
   operator,
   right: { kind: "constant", value },
 });
+
+/** A SWITCH of twenty patterns over another one, and so on. */
+function switches(deep: number): string {
+  const pairs = Array.from({ length: 20 }, (_, at) => `'${at}', 'b'`).join(", ");
+  return deep === 0 ? "{Name}" : `SWITCH(${switches(deep - 1)}, ${pairs})`;
+}
 
 describe("translated", () => {
   test.each<[string, unknown]>([
@@ -62,6 +70,8 @@ describe("translated", () => {
       { kind: "same_text", left: { kind: "record_id" }, right: { kind: "constant", value: "rec1" } },
     ],
     ["AND({Name}='a', OR({Done}, Age>1))", expect.objectContaining({ kind: "and" })],
+    ["IS_AFTER({Made}, '2026-01-01')", expect.objectContaining({ kind: "date" })],
+    [`${switches(2)} = 'b'`, expect.objectContaining({ kind: "if" })],
     ["1", { kind: "constant", value: true }],
   ])("%s", (formula, condition) => expect(translated(formula)).toEqual(condition));
 });
@@ -80,6 +90,8 @@ describe("left to the source", () => {
     ["the position in a text", "FIND('a', {Name}) > 2"],
     ["a start", "FIND('a', {Name}, 2)"],
     ["dates as text", "{Born} >= '2026-01-01'"],
+    ["a time of which SQL has only the date", "IS_AFTER({Day}, '2026-01-01')"],
+    ["what repeats its parts exponentially", `${switches(40)} = 'b'`],
     ["a date in another format", "IS_AFTER({Born}, '1/2/2026')"],
     ["a day that is none", "IS_AFTER({Born}, '2026-02-30')"],
     ["weeks", "IS_SAME({Born}, TODAY(), 'week')"],

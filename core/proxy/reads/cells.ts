@@ -82,6 +82,14 @@ function isDate(type: FieldType | undefined): boolean {
   return type === "date" || type === "date_time";
 }
 
+/**
+ * Are they the times at which records were created or modified? If a field of these shows the date only, SQL has only that,
+ * and it is unknown whether formulas and orders of the source go by the time.
+ */
+export function isMoment(type: FieldType, result: FieldType | undefined): boolean {
+  return (type === "created_time" || type === "last_modified_time") && result === "date_time";
+}
+
 /** Are cells of the type numbers that are stored exactly? */
 export function isNumber(type: FieldType | undefined): boolean {
   return type !== undefined && traitsOf(type).readsBack === "number";

@@ -8,7 +8,7 @@
 import { type FormulaNode, type FormulaOperator, FormulaSyntaxError, parseFormula } from "../../formula";
 import type { ColumnSpec, Condition } from "../../replica";
 import type { FieldType } from "../../source";
-import { isNumber, isText } from "./cells";
+import { isMoment, isNumber, isText } from "./cells";
 import { type Argument, concatenation, translatedFunctions } from "./formula-functions";
 import {
   type ComparisonOperator,
@@ -19,7 +19,10 @@ import {
   type Value,
 } from "./formula-values";
 
-/** In characters. Longer ones are left to the source. */
+/**
+ * In characters, and in parts to translate: no formula has more of these, unless functions repeat theirs, which grows
+ * exponentially when they are nested. Others are left to the source.
+ */
 const LONGEST_FORMULA = 10_000;
 /** Texts and names of fields whose meaning is known: other escapes, and bare names of other letters, are not translated. */
 const KNOWN_TEXT = /^(?:"(?:[^"\\]|\\["'\\])*"|'(?:[^'\\]|\\["'\\])*'|\d+(?:\.\d+)?)$/;
@@ -53,12 +56,14 @@ export function translateFormula(
 class Translator {
   readonly #columns: readonly ColumnSpec[];
   readonly read = new Set<string>();
+  #parts = 0;
 
   constructor(columns: readonly ColumnSpec[]) {
     this.#columns = columns;
   }
 
   value(node: FormulaNode, use: Use): Value {
+    if (++this.#parts > LONGEST_FORMULA) throw new Untranslatable();
     switch (node.kind) {
       case "field":
         if (!KNOWN_FIELD.test(node.text) && !KNOWN_WORD.test(node.text)) throw new Untranslatable();
@@ -126,7 +131,7 @@ function fieldValue({ name, type, columnType, result }: ColumnSpec): Value {
   if (type === "checkbox") return { kind: "checkbox", column: name };
   if (isPlainText(type)) return { kind: "text", text: { kind: "column", column: name } };
   if (isNumber(type)) return { kind: "number", number: { kind: "column", column: name, isText: false } };
-  if (type === "date" || type === "date_time" || isTime(type))
+  if (type === "date" || type === "date_time" || isMoment(type, result))
     return { kind: "date", date: { kind: "column", column: name } };
   if (type === "multiple_select" && columnType === "text[]") return { kind: "list", column: name };
   if (type === "lookup" && columnType === "text[]" && isPlainText(result))
@@ -138,10 +143,6 @@ function fieldValue({ name, type, columnType, result }: ColumnSpec): Value {
     if (isNumber(result)) return { kind: "number", number: { kind: "column", column: name, isText: true } };
   }
   throw new Untranslatable();
-}
-
-function isTime(type: FieldType): boolean {
-  return type === "created_time" || type === "last_modified_time";
 }
 
 /** It is unknown what a formula sees of rich text. */

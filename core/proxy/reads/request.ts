@@ -26,6 +26,8 @@ export interface ReadRequest {
 const { ids, limits } = proxied;
 /** Sorts by more fields are left to the source. */
 const MAX_SORTS = 10;
+/** In characters: more than any list needs. A longer body would keep this process from other requests while it is read. */
+const LONGEST_BODY = 64 * 1024;
 /** Parameters that do not change answers from a replica. */
 const WITHOUT_EFFECT: Record<string, string> = { cellFormat: "json" };
 
@@ -77,7 +79,7 @@ function fromQuery(search: string): Parameters {
 }
 
 function fromBody(body: string | undefined, search: string): Parameters | undefined {
-  if (new URLSearchParams(search).size > 0) return undefined;
+  if (new URLSearchParams(search).size > 0 || (body?.length ?? 0) > LONGEST_BODY) return undefined;
   try {
     const parsed: unknown = JSON.parse(body ?? "");
     const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);

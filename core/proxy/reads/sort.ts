@@ -3,7 +3,7 @@
  * dates, checkboxes, and single selects by their choices. How the source sorts text is not documented.
  */
 import { type ColumnSpec, type SortKey, traitsOf } from "../../replica";
-import { isNumber } from "./cells";
+import { isMoment, isNumber } from "./cells";
 import type { RequestedSort } from "./request";
 
 /** @returns undefined if only the source knows the order */
@@ -29,9 +29,10 @@ function keyOf({
     case "checkbox":
     case "date":
     case "date_time":
+      return { column: name };
     case "created_time":
     case "last_modified_time":
-      return { column: name };
+      return isMoment(type, result) ? { column: name } : undefined;
     case "single_select":
       return choices && { column: name, choices };
     case "formula":

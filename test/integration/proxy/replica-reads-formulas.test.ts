@@ -43,6 +43,7 @@ const FIELDS = [
   },
   { name: "Made", type: "createdTime", options: { result: { type: "dateTime" } } },
   { name: "Changed", type: "lastModifiedTime", options: { result: { type: "date" } } },
+  { name: "Edited", type: "lastModifiedTime", options: { result: { type: "dateTime" } } },
 ];
 
 /** Cells of `index`, none of them blank; `odd`: some blank, or with characters that the languages treat differently. */
@@ -334,7 +335,19 @@ test.each(["Plain", "Odd"])(
   },
 );
 
-const SORTABLE = ["Age", "Goal", "Done", "Born", "Seen", "Stage", "Twice", "Made", "Changed"];
+const SORTABLE = ["Age", "Goal", "Done", "Born", "Seen", "Stage", "Twice", "Made", "Edited"];
+
+test("a time of which SQL has only the date is read, and the source sorts and searches by it", async () => {
+  const of = async (query: string) => (await read(`Plain?fields%5B%5D=Changed&${query}`)).by;
+  expect(await of("maxRecords=1")).toBe("replica");
+  expect(await of("sort%5B0%5D%5Bfield%5D=Changed")).toBe("source");
+  expect(await of(`filterByFormula=${encodeURIComponent("IS_AFTER({Changed}, '2020-01-01')")}`)).toBe(
+    "source",
+  );
+  expect(await of(`filterByFormula=${encodeURIComponent("IS_AFTER({Edited}, '2020-01-01')")}`)).toBe(
+    "replica",
+  );
+});
 
 test.each(["Plain", "Odd"])(
   "lists of %s are sorted as the source sorts",
