@@ -12,7 +12,7 @@ const SELDOM_MS = 20_000;
 /** A trigger of `repairs` notifies it. */
 const CHANNEL = "basetide_repairs";
 /**
- * Tables that are repaired at the same time. Databases on customers' own servers have a separate limit: however many of
+ * Bases that are repaired at the same time. Databases on customers' own servers have a separate limit: however many of
  * them hang, no hosted database waits.
  */
 const CONCURRENCY = 4;
@@ -88,15 +88,9 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
     onSettled(records);
   }
 
-  async function repairAll(isExternal: boolean): Promise<void> {
-    while (!over.signal.aborted) {
-      const claim = await repairs.claim(isExternal);
-      if (!claim) return;
-      await repair(claim);
-    }
-  }
-
   async function run(isExternal: boolean, notifier: Notifier): Promise<void> {
+    /** By base: the repairs of one may wait for its quota, and must not keep others from theirs. */
+    const underWay = new Map<string, Promise<void>>();
     while (!over.signal.aborted) {
       let pauseMs = POLL_MS;
       try {
@@ -105,15 +99,27 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
         listen();
         const { count, nextInMs } = await repairs.pending(isExternal);
         ctx.writeMetrics.repairsPending(count, repairs.inMemory);
-        if (nextInMs === 0)
-          await Promise.all(Array.from({ length: CONCURRENCY }, () => repairAll(isExternal)));
-        else pauseMs = Math.min(count + repairs.inMemory > 0 ? POLL_MS : SELDOM_MS, nextInMs ?? SELDOM_MS);
+        if (nextInMs !== 0)
+          pauseMs = Math.min(count + repairs.inMemory > 0 ? POLL_MS : SELDOM_MS, nextInMs ?? SELDOM_MS);
+        while (nextInMs === 0 && underWay.size < CONCURRENCY && !over.signal.aborted) {
+          const claim = await repairs.claim(isExternal, [...underWay.keys()]);
+          if (!claim) break;
+          const { id } = claim.base;
+          const repairing = repair(claim)
+            .catch((error: unknown) => ctx.log.debug({ baseId: id, error }, "ending a repair failed"))
+            .finally(() => {
+              underWay.delete(id);
+              notifier.notify();
+            });
+          underWay.set(id, repairing);
+        }
       } catch (error) {
         ctx.log.debug({ error }, "reading repairs failed");
         ctx.writeMetrics.repairsPending(0, repairs.inMemory);
       }
       await notifier.wait(pauseMs, over.signal).catch(() => {});
     }
+    await Promise.all(underWay.values());
   }
 
   const running = Promise.all([run(false, notifiers.hosted), run(true, notifiers.external)]);

@@ -128,15 +128,16 @@ export class Repairs {
    * Claims the due repairs of one table for this process; null if there are none.
    *
    * @param isExternal true: repairs of databases on customers' own servers; false: of hosted ones
+   * @param except ids of bases
    */
-  async claim(isExternal: boolean): Promise<Claim | null> {
+  async claim(isExternal: boolean, except: string[] = []): Promise<Claim | null> {
     const rows = await this.#db<
       (ConnectedRow & { table_ref: string; record_id: string; recorded_at: string })[]
     >`
       with first as (
         select base_id, table_ref from repairs as r
-        where due_at <= now() and ${isAskedFor(this.#db)} and ${isOn(this.#db, isExternal)}
-          and not exists (
+        where due_at <= now() and base_id <> all (${except})
+          and ${isAskedFor(this.#db)} and ${isOn(this.#db, isExternal)} and not exists (
             select from repairs as deadly
             where deadly.base_id = r.base_id and deadly.unsettled >= ${REPAIR_CLAIMS} and deadly.due_at > now())
         order by due_at limit 1 for update of r skip locked

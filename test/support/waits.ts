@@ -305,11 +305,6 @@ export const waits: Wait[] = [
     report: "log; rows stay `queued` in `write.log` and `GET …/writes`",
   },
   { at: "core/proxy/repair-loop.ts startRepairLoop.run", ...process("metric of repairs; indicator") },
-  {
-    at: "core/proxy/repair-loop.ts startRepairLoop.repairAll",
-    end: "no repair is due",
-    report: "indicator: a write waits",
-  },
   { at: "apps/worker/worker.ts runWorker.takeJobs", ...process("log; indicator: late or queued") },
   { at: "apps/worker/holds.ts Holds.#keep", end: "the base is given up", report: "indicator: late" },
 

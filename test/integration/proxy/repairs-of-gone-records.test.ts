@@ -83,6 +83,22 @@ test("one record that the source fails to return delays itself, and none of the 
   expect((await tasks.rows("tasks")).map((row) => row.id)).toEqual(others.toSorted());
 });
 
+test("a repair that takes long delays none of another base", async () => {
+  await using stack = await proxyStack();
+  const [slow, other] = [await tasksOf(stack, 1), await tasksOf(stack, 1)];
+  const { control } = stack.sandbox;
+  const { id } = control.addFault({ kind: "hang", base: slow.baseId, delayMs: 20_000 });
+  await recordAll(stack, slow);
+  await until(() => control.log(slow.baseId).some(({ fault }) => fault === "hang"), { what: "it waits" });
+  await recordAll(stack, other);
+  await until(async () => (await left(stack)).every((one) => slow.ids.includes(one)), {
+    what: "the other is repaired",
+    timeoutMs: 8000,
+  });
+  expect(await left(stack)).toEqual(slow.ids);
+  control.clearFaults(id);
+});
+
 test("a client's deletion that overlaps an update is in SQL, where the source answers 403 for deleted records", async () => {
   await using stack = await proxyStack();
   const tasks = await tasksOf(stack, 1);
