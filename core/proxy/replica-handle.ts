@@ -11,6 +11,7 @@ import {
   type CellIssue,
   compileMapper,
   issuesOf,
+  LONGEST_ANSWER_MS,
   latestReadVersions,
   loadCatalog,
   locateRecords,
@@ -26,8 +27,6 @@ import { answerRead, type ReadAnswer, type ReadRequest } from "./reads";
 import { Rereads } from "./rereads";
 import { findNamedTable, isTableOrFieldId, ofCatalog } from "./table-view";
 
-/** A replica that does not answer within this time counts as unreachable, ms; a change locks a table for less. */
-const ANSWER_MS = 3000;
 const AWAY: ErrorCode = "replica_unavailable";
 /** Maximum number of remembered records whose images had cells that do not fit. */
 const MAX_ODD = 1000;
@@ -59,7 +58,7 @@ export class ReplicaHandle {
   readonly #loadSigner: () => Promise<AttachmentSigner | undefined>;
   /** Reads records from the source again, for all writes that wait for them. */
   readonly rereads = new Rereads((tableId, ids) =>
-    withTimeout(ANSWER_MS, AWAY, latestReadVersions(this.#replica, tableId, ids)),
+    withTimeout(LONGEST_ANSWER_MS, AWAY, latestReadVersions(this.#replica, tableId, ids)),
   );
   #tables: Promise<Map<string, LiveTable>> | undefined;
   /** As `#tables`, but those of the last load that has ended. */
@@ -78,7 +77,7 @@ export class ReplicaHandle {
   }
 
   readVersion(): Promise<number> {
-    return withTimeout(ANSWER_MS, AWAY, takeReadVersion(this.#replica));
+    return withTimeout(LONGEST_ANSWER_MS, AWAY, takeReadVersion(this.#replica));
   }
 
   /**
@@ -91,7 +90,7 @@ export class ReplicaHandle {
     const table = ids.length === 0 || isTableOrFieldId(tableRef) ? undefined : this.#named(tableRef);
     if (!table) return { readVersion: await this.readVersion() };
     try {
-      const begun = await withTimeout(ANSWER_MS, AWAY, beginWrite(this.#replica, table, ids));
+      const begun = await withTimeout(LONGEST_ANSWER_MS, AWAY, beginWrite(this.#replica, table, ids));
       const { readVersion, isLocated } = begun;
       return { readVersion, ...(isLocated && { locatedIn: table.spec.tableId }) };
     } catch (error) {
@@ -145,7 +144,7 @@ export class ReplicaHandle {
       issues: issues.filter(({ recordId }) => !isLeftOut(recordId)),
       records: records.filter(({ id }) => !isLeftOut(id)),
     };
-    const { lost } = await withTimeout(ANSWER_MS, AWAY, applyRowImages(this.#replica, table, images));
+    const { lost } = await withTimeout(LONGEST_ANSWER_MS, AWAY, applyRowImages(this.#replica, table, images));
     return { lost: isByName ? [...lost, ...odd] : lost, odd: [...odd] };
   }
 
@@ -160,7 +159,7 @@ export class ReplicaHandle {
     const odd = oddIssues(spec, issues);
     if (odd.length === 0) return { odd: new Set(), hiding: new Set() };
     const ids = odd.map(({ recordId }) => recordId);
-    const known = await withTimeout(ANSWER_MS, AWAY, issuesOf(this.#replica, spec.name, ids));
+    const known = await withTimeout(LONGEST_ANSWER_MS, AWAY, issuesOf(this.#replica, spec.name, ids));
     const knownOf = ({ recordId, column }: CellIssue) =>
       known.find((one) => one.record_id === recordId && one.column === column);
     const news = odd.filter((issue) => knownOf(issue)?.value !== issue.value);
@@ -170,7 +169,7 @@ export class ReplicaHandle {
 
   /** @throws BasetideError `shape_changed`, `replica_unavailable` */
   locate(tables: LiveTable[], ids: readonly string[]): Promise<Map<string, string[]>> {
-    return withTimeout(ANSWER_MS, AWAY, locateRecords(this.#replica, tables, ids));
+    return withTimeout(LONGEST_ANSWER_MS, AWAY, locateRecords(this.#replica, tables, ids));
   }
 
   /**
@@ -187,7 +186,7 @@ export class ReplicaHandle {
     const notes = images.map(async ({ id, record }) =>
       (await recordRowImage(this.#replica, tableId, readVersion, id, record)) ? [] : [id],
     );
-    return (await withTimeout(ANSWER_MS, AWAY, Promise.all(notes))).flat();
+    return (await withTimeout(LONGEST_ANSWER_MS, AWAY, Promise.all(notes))).flat();
   }
 
   /**
@@ -203,7 +202,11 @@ export class ReplicaHandle {
       try {
         const current =
           failing.length === 0 ? tables : new Map([...tables].filter(([id]) => !failing.includes(id)));
-        const answer = await withTimeout(ANSWER_MS, AWAY, answerRead(this.#replica, current, request));
+        const answer = await withTimeout(
+          LONGEST_ANSWER_MS,
+          AWAY,
+          answerRead(this.#replica, current, request),
+        );
         // A name that the cached tables do not have may be newer than they are.
         if (answer || performance.now() - this.#loadedAt < MAX_AGE_MS) return answer;
       } catch (error) {
@@ -233,7 +236,7 @@ export class ReplicaHandle {
 
   /** The key is loaded after the catalog, so it is never older than that of the tables. */
   async #loadTables(): Promise<Map<string, LiveTable>> {
-    const catalog = await withTimeout(ANSWER_MS, AWAY, loadCatalog(this.#replica));
+    const catalog = await withTimeout(LONGEST_ANSWER_MS, AWAY, loadCatalog(this.#replica));
     const hasOwnUrls = catalog
       .values()
       .some(({ spec }) => spec.columns.some(({ attachmentUrls }) => attachmentUrls !== undefined));

@@ -1,5 +1,6 @@
 /**
- * Replicas that proxied writes use: opened at the first write, closed when idle.
+ * Replicas that proxied calls use: opened at the first one, closed when idle. Reads have connections of their own, because
+ * clients decide how many there are, and how long they take.
  *
  * A replica that could not be reached is dropped from the pool. The next write then looks it up in the control plane
  * again (it may have been moved, or have a new password), and does not wait for the driver's growing reconnect pauses.
@@ -37,9 +38,13 @@ export class ReplicaPool {
   }
 
   /** @throws BasetideError `replica_unavailable`, `control_unavailable`, `secret_unreadable`; errors of `work` */
-  async use<T>(base: ConnectedBase, work: (handle: ReplicaHandle) => Promise<T>): Promise<T> {
-    const key = replicaKey(base);
-    const entry = this.#entries.get(key) ?? this.#open(key, base);
+  async use<T>(
+    base: ConnectedBase,
+    work: (handle: ReplicaHandle) => Promise<T>,
+    use: "writes" | "reads" = "writes",
+  ): Promise<T> {
+    const key = `${use} ${replicaKey(base)}`;
+    const entry = this.#entries.get(key) ?? this.#open(key, base, use);
     entry.users++;
     try {
       const handle = await entry.handle.catch((error: unknown) => {
@@ -63,18 +68,23 @@ export class ReplicaPool {
     await Promise.all(entries.map(async ({ handle }) => (await handle.catch(() => null))?.close()));
   }
 
-  #open(key: string, base: ConnectedBase): Entry {
+  #open(key: string, base: ConnectedBase, use: "writes" | "reads"): Entry {
     this.#closeIdle();
-    const entry = { handle: this.#connect(base), users: 0, usedAt: performance.now(), isForgotten: false };
+    const entry = {
+      handle: this.#connect(base, use),
+      users: 0,
+      usedAt: performance.now(),
+      isForgotten: false,
+    };
     this.#entries.set(key, entry);
     return entry;
   }
 
-  async #connect({ id, databaseId, schema }: ConnectedBase): Promise<ReplicaHandle> {
+  async #connect({ id, databaseId, schema }: ConnectedBase, use: "writes" | "reads"): Promise<ReplicaHandle> {
     const where = async () => databaseAdminUrl(this.#ctx, await getDatabase(this.#ctx.db, databaseId));
     const url = await withTimeout(LOOKUP_MS, "control_unavailable", where());
     const signer = () => withTimeout(LOOKUP_MS, "control_unavailable", attachmentSigner(this.#ctx, id));
-    return new ReplicaHandle(openReplica({ url, schema }, "writes"), signer);
+    return new ReplicaHandle(openReplica({ url, schema }, use), signer);
   }
 
   #forget(key: string, entry: Entry): void {

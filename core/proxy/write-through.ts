@@ -6,10 +6,11 @@
  * repair; `settle` reports this if the replica may be the writer's.
  */
 
-import { withTimeout } from "../async";
+import { Turns, withTimeout } from "../async";
 import { quotaKeyOf } from "../control/budgets";
 import { requestCatchUp } from "../control/jobs";
-import { isBasetideError } from "../errors";
+import { BasetideError, isBasetideError } from "../errors";
+import { LONGEST_ANSWER_MS, READER_CONNECTIONS } from "../replica";
 import { type Call, proxied } from "../source";
 import { isRefusal, RefusedBases, type Share, shareOf } from "./audience";
 import { type BaseElsewhere, type ConnectedBase, ConnectedBases, replicaKey } from "./connected-bases";
@@ -25,6 +26,8 @@ import { ReplicaPool } from "./replica-pool";
 import { schemaChecker } from "./schema-check";
 import { type ShowContext, showWrite, type Write } from "./show-write";
 
+/** Reads of one account that are answered at once: half of a process's connections for them to a server (I8). */
+const READS_AT_ONCE = READER_CONNECTIONS / 2;
 /** Longest wait for a replica's read version, ms; without one the record is read again after the write. */
 const READ_VERSION_MS = 1000;
 
@@ -52,6 +55,7 @@ export class WriteThrough {
   readonly #repairs: Repairs;
   readonly #loop: { stop(): Promise<void> };
   readonly #refused = new RefusedBases();
+  readonly #reads = new Turns<string>(READS_AT_ONCE);
 
   constructor(ctx: WritesContext) {
     this.#ctx = { ...ctx, writeMetrics: writeMetrics(ctx.metrics), requestSchemaCheck: schemaChecker(ctx) };
@@ -114,10 +118,14 @@ export class WriteThrough {
   }
 
   /**
-   * Returns the base's answer to a read, if its replica can give one. @throws BasetideError `replica_unavailable`, …
+   * Returns the base's answer to a read, if its replica can give one.
+   *
+   * @throws BasetideError `replica_busy` if other reads of the account take too long; `replica_unavailable`, …
    */
   answer(base: ConnectedBase, request: ReadRequest): Promise<ReadAnswer | undefined> {
-    return this.#pool.use(base, (handle) => handle.answer(request, base.failingTables));
+    const read = () => this.#pool.use(base, (handle) => handle.answer(request, base.failingTables), "reads");
+    const tooLate = () => new BasetideError("replica_busy");
+    return this.#reads.run(base.accountId, read, { patienceMs: LONGEST_ANSWER_MS, tooLate });
   }
 
   /** Requests a schema check of every base that is connected to the source base. Returns at once. */

@@ -41,6 +41,11 @@ const EXTERNAL_WRITES_IDLE_TIMEOUT = 90;
  */
 const LOCK_TIMEOUT_MS = 2000;
 /**
+ * A replica that does not answer a proxied call within this time counts as unreachable, ms; a change locks a table for less.
+ * Where the call only reads, the server itself ends its statement then: a client's formula may take any time.
+ */
+export const LONGEST_ANSWER_MS = 3000;
+/**
  * The search path of every connection that has more rights than the customer's. In a writable database the customer can
  * create functions, and one whose arguments fit better than those of Postgres' own function would run with our rights.
  */
@@ -77,6 +82,7 @@ export function replicaPool(
       application_name: "basetide",
       search_path: SAFE_SEARCH_PATH,
       lock_timeout: LOCK_TIMEOUT_MS,
+      ...(use === "reads" ? { statement_timeout: LONGEST_ANSWER_MS } : {}),
       ...WATCHED_BY_SERVER,
     },
     types: TYPES,

@@ -42,7 +42,9 @@ interface RowQuery {
   /** SQL names of the columns that must be null: `isFilled`. */
   blankColumns?: string[] | undefined;
   /** A larger table is not sorted, nor searched for a cell that should be null: `isTooLarge`. */
-  maxSortedBytes?: number | undefined;
+  maxSortedBytes: number;
+  /** No row follows those that have this many bytes together: `isCut`. */
+  maxBytes: number;
 }
 
 export interface ReadRows {
@@ -60,20 +62,19 @@ export interface ReadRows {
   /** A row has a cell in `blankColumns`: one of these rows, or any row if there are more than `limit`. */
   isFilled: boolean;
   isTooLarge: boolean;
+  /** There are more rows, although fewer than `limit` are returned. */
+  isCut: boolean;
   /** Start of the last completed sync; null before the first. */
   asOf: Date | null;
 }
 
 /** @throws BasetideError `shape_changed` if the table's shape is not `CatalogTable`'s, `replica_unavailable` */
-export async function readRows(
-  { sql, schema, swap }: Replica,
-  live: CatalogTable,
-  query: RowQuery,
-): Promise<ReadRows> {
+export async function readRows(replica: Replica, live: CatalogTable, query: RowQuery): Promise<ReadRows> {
+  const { sql, schema, swap } = replica;
   requireOwn(live);
   const { spec, shape } = live;
-  const { condition, after, ids, limit, sort = [], conditionColumns = [], maxSortedBytes } = query;
-  const { blankColumns = [] } = query;
+  const { condition, after, ids, limit, sort = [], conditionColumns = [] } = query;
+  const { blankColumns = [], maxSortedBytes, maxBytes } = query;
   const place = sql.unsafe(schema);
   const own = sql.unsafe(swap);
   const table = sql`${place}.${sql(spec.name)}`;
@@ -89,10 +90,9 @@ export async function readRows(
   const keys = sort.map((key, index) => sql`${keySql(sql, key)} as ${sql(`k${index}`)}`);
   const keyTexts = sort.map((_, index) => sql`found.${sql(`k${index}`)}::text`);
   const isSearched = sort.length > 0 || (blankColumns.length > 0 && ids === undefined);
-  const isSmall =
-    isSearched && maxSortedBytes !== undefined
-      ? sql`(select pg_relation_size((select tableoid from ${table} limit 1)) <= ${maxSortedBytes}::int8)`
-      : sql`true`;
+  const isSmall = isSearched
+    ? sql`(select pg_relation_size((select tableoid from ${table} limit 1)) <= ${maxSortedBytes}::int8)`
+    : sql`true`;
   // The primary key has the order of the database's collation. Without it, bytes are compared faster.
   const idOrder = sort.length === 0 && !mayBeUnknown ? sql`id` : sql`id collate "C"`;
   // Rows that are unknown come first: if there are any, they are found whatever the limit is.
@@ -112,7 +112,7 @@ export async function readRows(
   const given = sql`${isSmall}
     ${conditions ? (mayBeUnknown ? sql`and ${conditions} is not false` : sql`and ${conditions}`) : sql``}
     ${ids === undefined ? sql`` : sql`and id = any (${ids})`}`;
-  const [answer] = await byName(
+  const answers = await byName(
     () => sql<(ReadRows & { shape: number | null })[]>`
       with known as (
         select ${joined(sql, ", ", [sql`id`, ...keys])}, ${unknownSql(sql, mayBeUnknown ? conditions : undefined, sort)} as is_unknown
@@ -126,9 +126,16 @@ export async function readRows(
         select found.*, json_build_array(${joined(sql, ", ", keyTexts)}) as keys,
           json_build_array(${joined(sql, ", ", [sql`to_json(t.id)`, createdTime, ...wanted])}) as cells
         from found join ${table} as t using (id)
+      ), sized as (
+        select *, sum(octet_length(cells::text)) over (
+          order by ${order} rows between unbounded preceding and 1 preceding) as bytes_before
+        from cells
+      ), kept as (
+        select * from sized where coalesce(bytes_before, 0) < ${maxBytes}::int8
       )
-      select (select coalesce(json_agg(cells order by ${order}), '[]') from cells) as rows,
-        (select coalesce(json_agg(keys order by ${order}), '[]') from cells) as keys,
+      select (select coalesce(json_agg(cells order by ${order}), '[]') from kept) as rows,
+        (select coalesce(json_agg(keys order by ${order}), '[]') from kept) as keys,
+        (select count(*) from kept) < (select count(*) from found) as "isCut",
         (select coalesce(bool_or(is_unknown), false) from found) as "isUnknown",
         (select count(distinct record_id)::int from ${issues}
           and record_id in (select id from found) and field = any (${answered})) as "withIssues",
@@ -140,6 +147,8 @@ export async function readRows(
           from ${own}._sync_meta) as "asOf",
         (select shape from ${own}._tables where table_id = ${spec.tableId}) as shape`,
   );
+  replica.planned(`statement ${Bun.hash(answers.statement.string)}`);
+  const [answer] = answers;
   // The names in the query may belong to other columns now, without any error.
   if (answer!.shape !== shape) {
     throw new BasetideError(

@@ -20,10 +20,10 @@ export interface Replica extends Schemas {
   keep(ms: number): void;
   release(): void;
   /**
-   * Reports that a statement has used plans of this table, which a session keeps until it ends. After MOST_PLANNED tables,
-   * the next statement gets a new session.
+   * Reports that a statement has used plans of this table, or that it is prepared, which a session keeps until it ends. After
+   * MOST_PLANNED of these, the next statement gets a new session.
    */
-  planned(tableId: string): void;
+  planned(what: string): void;
   /** Closes the connections, and frees what they need, until the next statement. Waits for those that are running. */
   rest(): Promise<void>;
   /** Runs one statement without parameters on a connection of its own, which is closed afterwards. */
@@ -31,7 +31,7 @@ export interface Replica extends Schemas {
   close(): Promise<void>;
 }
 
-/** Tables whose plans the sessions of a replica keep: 0.5 to 0.8 MB each with 15 fields. */
+/** Tables and statements whose plans the sessions of a replica keep: 0.5 to 0.8 MB for each table with 15 fields. */
 const MOST_PLANNED = 100;
 
 /** The location of a replica: the owner's URL of its database, and its schema there. */
@@ -68,9 +68,12 @@ export function openReplica(target: ReplicaTarget, use: ServerUse = "sync"): Rep
     isConnected: () => pool?.isConnected() ?? false,
     keep: (ms) => opened().keep(ms),
     release: () => pool?.release(),
-    planned(tableId) {
-      planned.add(tableId);
-      if (planned.size > MOST_PLANNED && pool && pool.closeIdle() > 0) planned.clear();
+    planned(what) {
+      planned.add(what);
+      if (planned.size <= MOST_PLANNED || !pool) return;
+      if (pool.closeIdle() > 0) planned.clear();
+      // Clients decide which statements these are, and how often: none of the connections may ever be idle.
+      else if (use === "reads") end().catch(() => {});
     },
     rest: end,
     async once<Row extends object>(text: string) {

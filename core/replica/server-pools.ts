@@ -8,20 +8,21 @@ import { connectServer, type SessionOptions } from "../postgres";
 import { type BudgetedPool, ConnectionBudget, type ConnectionLimit } from "./connection-budget";
 
 /**
- * `sync`: reading and writing the rows of bases, for all workers together. `writes`: showing proxied writes. `admin`:
+ * `sync`: reading and writing the rows of bases, for all workers together. `writes`: showing proxied writes. `reads`: answering
+ * clients' reads, which may take long and must not keep writes waiting. `admin`:
  * creating, checking and changing databases and roles. `outbox`: hearing of queued SQL writes, which keeps a connection for
  * each base; with more of them, bases take turns. `watchdog`: separate from `admin`, because what it ends may be
  * what blocks an admin's statement. `console`: people who read their rows in the console, with their own roles.
  * `query`: SQL that customers write there.
  */
-export type ServerUse = "sync" | "writes" | "outbox" | "admin" | "watchdog" | "console" | "query";
+export type ServerUse = "sync" | "writes" | "reads" | "outbox" | "admin" | "watchdog" | "console" | "query";
 
 /** How long a check waits for a free connection: after that, the result is that there is none, ms. */
 const CHECK_PATIENCE_MS = 8000;
 
 /**
- * Connections for each of the two ways in which people read their databases in the console. One account gets at most
- * half of them, whatever it opens (`core/data-browser`, `core/sql-editor`).
+ * Connections for each of the two ways in which people read their databases in the console, and for the proxy's answers to
+ * reads. One account gets at most half of them, whatever it opens (`core/data-browser`, `core/sql-editor`, `core/proxy`).
  */
 export const READER_CONNECTIONS = 6;
 
@@ -29,6 +30,7 @@ export const READER_CONNECTIONS = 6;
 const LIMITS: Record<ServerUse, ConnectionLimit> = {
   sync: { share: 0.3 },
   writes: { share: 0.1 },
+  reads: { connections: READER_CONNECTIONS },
   outbox: { share: 0.1 },
   admin: { connections: 8 },
   watchdog: { connections: 1 },
@@ -39,6 +41,7 @@ const LIMITS: Record<ServerUse, ConnectionLimit> = {
 const EXTERNAL_LIMITS: Record<ServerUse, ConnectionLimit> = {
   sync: { share: 0.1 },
   writes: { share: 0.05 },
+  reads: { connections: 2 },
   outbox: { share: 0.05 },
   admin: { connections: 2 },
   watchdog: { connections: 1 },

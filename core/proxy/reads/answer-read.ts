@@ -2,6 +2,7 @@
  * Answers a read from a replica, in the source's own JSON, if every requested cell can be restored exactly. All other
  * reads go to the source.
  */
+import { MB } from "../../byte-units";
 import {
   type CatalogTable,
   type ColumnSpec,
@@ -17,7 +18,9 @@ import type { ReadRequest } from "./request";
 import { sortKeys } from "./sort";
 
 /** A larger table takes longer than 20 ms to sort, or to search for a cell: about 10,000 wide rows. */
-const MAX_SORTED_BYTES = 16 * 1024 * 1024;
+const MAX_SORTED_BYTES = 16 * MB;
+/** A page ends here, and other requests wait for some milliseconds while it is made. Clients go on as long as there is an offset. */
+const MAX_PAGE_BYTES = MB;
 
 export interface ReadAnswer {
   status: 200 | 422;
@@ -69,13 +72,15 @@ export async function answerRead(
     // One row more than requested tells whether there is another page.
     limit: atMost + 1,
     maxSortedBytes: MAX_SORTED_BYTES,
+    maxBytes: MAX_PAGE_BYTES,
   });
   if (found.isTooLarge || found.isUnknown || found.isFilled || found.withIssues > 0 || !found.asOf)
     return otherwise;
-  const hasMore = found.rows.length > atMost && given + atMost < request.maxRecords;
+  const count = Math.min(found.rows.length, atMost);
+  const hasMore = (found.isCut || found.rows.length > atMost) && given + count < request.maxRecords;
   // A later page with such a cell could not be continued by the source.
   if (found.hasDecisiveIssues || (hasMore && found.hasIssues)) return otherwise;
-  const records = found.rows.slice(0, atMost).map((row) => recordOf(row, makers, request.byFieldId));
+  const records = found.rows.slice(0, count).map((row) => recordOf(row, makers, request.byFieldId));
   const { asOf } = found;
   // A record that is not in this table may be in another: the source searches there too.
   if (request.recordId !== undefined) return records[0] ? { status: 200, body: records[0], asOf } : otherwise;
