@@ -103,7 +103,7 @@ export class AcceptedKeys {
     if (method === "OPTIONS" || method === "HEAD") return;
     if (status >= 200 && status < 300) this.#accept(sourceBaseId, hash, answer);
     else if (status === 401) this.#refuse(sourceBaseId, hash, answer);
-    else if (status === 403) this.#forbid(sourceBaseId, hash);
+    else if (status === 403) this.#forbid(sourceBaseId, hash, answer);
   }
 
   /** Waits for running stores. */
@@ -136,11 +136,12 @@ export class AcceptedKeys {
     if (isConnected) this.#store.remove(sourceBaseId, hash);
   }
 
-  #forbid(sourceBaseId: string, hash: string): void {
+  /** Likewise: a base's own key needs no entry here. */
+  #forbid(sourceBaseId: string, hash: string, { isConnected }: KeyAnswer): void {
+    if (isConnected) this.#store.remove(sourceBaseId, hash);
     const entry = this.#accepted.get(hash);
     if (!entry) return;
     entry.readAt = -Infinity;
-    if (entry.storedAt > -Infinity) this.#store.remove(sourceBaseId, hash);
     entry.storedAt = -Infinity;
     if (++entry.forbidden >= MOST_FORBIDDEN) this.#accepted.delete(hash);
   }

@@ -1,4 +1,4 @@
-/** What makes a key accepted, and what ends that; the control plane is unavailable throughout. */
+/** What makes a key accepted, and what ends that; the control plane is unavailable unless a test has one. */
 import { randomBytes } from "node:crypto";
 import pino from "pino";
 import { expect, test } from "vitest";
@@ -9,13 +9,14 @@ import { AcceptedKeys } from "../../core/keys";
 const MINUTE_MS = 60_000;
 const READ = { method: "GET", status: 200, isRead: true, isConnected: true };
 
-function setUp() {
+function setUp(given?: Db) {
   let now = 0;
   let asked = 0;
-  const db = (() => {
+  const away = (() => {
     asked++;
     return Promise.reject(new Error("away"));
   }) as unknown as Db;
+  const db = given ?? away;
   const config = {
     secretKey: randomBytes(32).toString("base64"),
     previousSecretKeys: [],
@@ -84,4 +85,20 @@ test("without the control plane, a known key is decided at once, and any other i
   for (let time = 0; time < 5; time++) expect(await keys.isAccepted("appA", `other ${time}`)).toBe(false);
   expect(asked()).toBe(1);
   await keys.close();
+});
+
+test("a 401 or a 403 to a key that this process does not know ends its acceptance for others, who may have stored it", async () => {
+  const statements: unknown[][] = [];
+  const db = ((_text: unknown, ...values: unknown[]) => {
+    statements.push(values);
+    return Promise.resolve([]);
+  }) as unknown as Db;
+  const { keys } = setUp(db);
+  for (const status of [401, 403]) keys.record("appA", `hash of ${status}`, { ...READ, status });
+  keys.record("appA", "hash of a base that is not connected", { ...READ, status: 403, isConnected: false });
+  await keys.close();
+  expect(statements).toEqual([
+    ["appA", "hash of 401"],
+    ["appA", "hash of 403"],
+  ]);
 });
