@@ -31,6 +31,8 @@ let twinId: string;
 let coalescer: WriteCoalescer;
 /** Records for which SQL is asked to show a write, one list for each client. */
 let shown: string[][];
+/** Records by which the table of each call is found. */
+let located: string[][];
 
 beforeAll(async () => {
   sandbox = await startSandbox({ port: 0, settings: { rateLimitOff: true } });
@@ -40,6 +42,7 @@ beforeEach(() => {
   [baseId, twinId] = [tasks(), tasks()];
   coalescer = new WriteCoalescer();
   shown = [];
+  located = [];
 });
 afterEach(() => {
   sandbox.control.clearFaults();
@@ -136,7 +139,8 @@ const context = {
   proxyMetrics: { failed() {}, coalesced() {} },
   writes: {
     bases: { current: async () => ({ mayBeConnected: false }) },
-    prepare: async () => ({
+    prepare: async (_base: string, { ids }: Call & { kind: "write" }) => ({
+      located: located.push(ids),
       bases: [],
       mayBeConnected: false,
       settle: async ({ ids }: { ids: string[] }) => {
@@ -250,6 +254,18 @@ test("one write that the source rejects costs a few calls, and fails alone", asy
   expect(answers.map(({ status }) => status)).toEqual(answers.map((_, index) => (index === 3 ? 422 : 200)));
   // Ten; five and five; three and two; two and one: that one and the rejected one by themselves.
   expect(calls().length).toBeLessThanOrEqual(8);
+});
+
+test("the table of records that are sent again is found by themselves, not by the one that was rejected", async () => {
+  const update = (index: number, fields: Json) => throughProxy("PATCH", `Tasks/${idOf(index)}`, { fields });
+  const answers = await Promise.all([
+    update(0, { Age: "no" }),
+    update(1, { Age: 1 }),
+    update(2, { Age: 2 }),
+    update(3, { Age: 3 }),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual([422, 200, 200, 200]);
+  expect(located).toContainEqual([idOf(2), idOf(3)]);
 });
 
 test("P8: the updates of one record are carried out one after the other, in order of arrival", async () => {

@@ -91,8 +91,10 @@ async function sendHalves(
   const halves = [members.slice(0, middle), members.slice(middle)];
   await Promise.all(
     halves.map(async (half) => {
-      if (half.length > 1) await sendBatch(ctx, new WriteBatch(half), target);
-      else half[0]!.resolve("alone");
+      if (half.length === 1) return half[0]!.resolve("alone");
+      // Where the records of the other half are says nothing about these.
+      const call = { ...target.call, ids: half.flatMap(({ write }) => write.recordId ?? []) };
+      await sendBatch(ctx, new WriteBatch(half), { ...target, call });
     }),
   );
 }
