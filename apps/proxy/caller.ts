@@ -9,7 +9,7 @@ import { firstLetters } from "../../core/keys";
 import { type BaseLookup, type ConnectedBase, isKeyFresh, isSyncing } from "../../core/proxy";
 import type { RequestBody } from "./body";
 import type { ProxyContext } from "./context";
-import { type OwnAnswer, ownAnswer, servedElsewhere } from "./own-answers";
+import { failed, type OwnAnswer, ownAnswer, servedElsewhere } from "./own-answers";
 
 /** Statuses with which the source says that it has not served a request. */
 const NOT_SERVED = new Set([401, 403, 404, 429]);
@@ -36,7 +36,6 @@ export interface Caller extends Disposable {
  * The body of an unproven one is read before it enters the queue, where a slow client would delay others.
  *
  * @returns an answer if it may not proceed
- * @throws the request's own signal
  */
 export async function admit(
   ctx: ProxyContext,
@@ -71,8 +70,8 @@ export async function admit(
       const entrance = await ctx.unproven.enter({ sourceBaseId, keyHash, network }, waiting);
       if (entrance.kind === "full") return tooMany();
       if (entrance.kind === "served") return make(false, entrance.leave);
-    } catch (error) {
-      if (request.signal.aborted) throw error;
+    } catch {
+      if (request.signal.aborted) return failed(ctx.proxyMetrics, "aborted");
       return body.hasGivenWay ? ownAnswer("PROXY_BUSY") : tooMany();
     }
   }
