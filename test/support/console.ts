@@ -27,11 +27,16 @@ export interface Ask {
   cookie?: string;
   /** What the browser reports about a form's origin. */
   from?: "same-origin" | "cross-site";
+  /** Aborts when the browser leaves. */
+  signal?: AbortSignal;
 }
 
 /** Requests a page of the app, or sends it a form, as a browser does. */
 export function asker(app: Pick<Elysia, "handle">) {
-  return async (path: string, { account, role, form, isHtmx, cookie, from = "same-origin" }: Ask = {}) => {
+  return async (
+    path: string,
+    { account, role, form, isHtmx, cookie, from = "same-origin", signal }: Ask = {},
+  ) => {
     const headers = new Headers({ accept: "text/html", "sec-fetch-site": from });
     if (account) {
       const { id, email, isOperator } = account;
@@ -41,7 +46,8 @@ export function asker(app: Pick<Elysia, "handle">) {
     if (isHtmx) headers.set("hx-request", "true");
     const method = form ? "POST" : "GET";
     const body = form && new URLSearchParams(form);
-    const response = await app.handle(new Request(`http://console${path}`, { method, headers, body }));
+    const request = new Request(`http://console${path}`, { method, headers, body, ...(signal && { signal }) });
+    const response = await app.handle(request);
     return { status: response.status, headers: response.headers, text: await response.text() };
   };
 }

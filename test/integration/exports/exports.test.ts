@@ -142,6 +142,26 @@ test("the console and its API describe the tables for dbt and as a diagram, to t
   }
 });
 
+test("a query whose reader leaves before its first row ends, whatever has asked for it", async () => {
+  const ask = asker(consoleApp(fleet.ctx, authByHeader()));
+  const account = await authAccount();
+  const owner = await fleet.owner(base);
+  const form = { sql: "select pg_sleep(100), 'left'" };
+  const sessions = async () =>
+    (await owner`select from pg_stat_activity where state = 'active' and query = ${form.sql}`).length;
+  for (const place of ["sql", "sql/csv", "sql/rows"]) {
+    const reader = new AbortController();
+    const answer = ask(`/bases/${base.id}/${place}`, { account, form, signal: reader.signal });
+    await until(sessions, { what: `the query of ${place} runs`, timeoutMs: 20_000 });
+    reader.abort();
+    expect([place, (await answer).text]).toEqual([
+      place,
+      expect.stringContaining("The query was stopped: it was cancelled"),
+    ]);
+    await until(async () => (await sessions()) === 0, { what: `the query of ${place} has ended` });
+  }
+});
+
 test("the SQL editor runs, saves and downloads without a script, and escapes what it shows", async () => {
   const ask = asker(consoleApp(fleet.ctx, authByHeader()));
   const account = await authAccount();

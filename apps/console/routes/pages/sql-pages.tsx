@@ -187,7 +187,7 @@ export function sqlPages(ctx: ConsoleContext) {
         try {
           await requireReadable(ctx, currentUser, base);
           const bound = boundSql(sql, body);
-          return await streamed(account.id, CSV_FORM, (onRows, signal) =>
+          return await streamed(request, account.id, CSV_FORM, (onRows, signal) =>
             readerTarget(ctx, base).then((target) =>
               streamQuery(target, bound.sql, { ...CSV, signal }, onRows),
             ),
@@ -205,12 +205,12 @@ export function sqlPages(ctx: ConsoleContext) {
         }
       })
       // All rows of one statement, for the browser to page through: those of one run, which other changes do not move.
-      .post("/bases/:id/sql/rows", async ({ currentUser, base, account, body }) => {
+      .post("/bases/:id/sql/rows", async ({ request, currentUser, base, account, body }) => {
         try {
           await requireReadable(ctx, currentUser, base);
           const { sql } = boundSql(formSecret(body, "sql"), body);
           const at = Number(formText(body, "statement"));
-          return await streamed(account.id, LINES_FORM, (onRows, signal) =>
+          return await streamed(request, account.id, LINES_FORM, (onRows, signal) =>
             readerTarget(ctx, base).then((target) =>
               streamQuery(target, sql, { ...ALL_ROWS, signal }, onRows, at),
             ),
@@ -324,26 +324,35 @@ const LINES_FORM: RowsForm = {
 };
 
 /**
- * Answers with the rows as they arrive; reads no more than the client takes.
+ * Answers with the rows as they arrive; reads no more than the client takes, and stops when it leaves.
  *
  * @throws the error of `stream`, if it comes before the first row
  */
-async function streamed(accountId: string, form: RowsForm, stream: Stream): Promise<Response> {
+async function streamed(
+  { signal }: Request,
+  accountId: string,
+  form: RowsForm,
+  stream: Stream,
+): Promise<Response> {
   const abort = new AbortController();
   const started = Promise.withResolvers<void>();
   const encoder = new TextEncoder();
   let output!: ReadableStreamDefaultController<Uint8Array>;
   let wake = () => {};
+  const cancel = () => {
+    abort.abort();
+    wake();
+  };
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => {
       output = controller;
     },
     pull: () => wake(),
-    cancel: () => {
-      abort.abort();
-      wake();
-    },
+    cancel,
   });
+  // Before the first row, the answer has no body that could be cancelled.
+  if (signal.aborted) cancel();
+  else signal.addEventListener("abort", cancel, { once: true });
   let isFirst = true;
   const send = (text: string) => {
     if (!abort.signal.aborted) output.enqueue(encoder.encode(text));
