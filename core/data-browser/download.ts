@@ -12,6 +12,7 @@ import { browseRows, loadTable } from "./browse";
 import type { BrowsedColumn, BrowsedTable } from "./columns";
 import { type ReadContext, reading } from "./reading";
 import type { Cursor } from "./statements";
+import { browsableTables } from "./tables";
 import { type CheckedState, checkState, type ViewState } from "./view-state";
 
 type DownloadFormat = "csv" | "json";
@@ -43,7 +44,7 @@ export async function startDownload(
 ): Promise<Download> {
   const database = await getDatabase(ctx.db, base.database.id);
   const table = await reading(ctx, database, (sql) => loadTable(ctx, sql, base, tableName));
-  const known = base.tables.find(({ name }) => name === tableName)?.records;
+  const known = browsableTables(base).find(({ name }) => name === tableName)?.records;
   const state = checkState({ ...asked, cursor: undefined }, table, known);
   const problem = state.filters.find((filter) => filter.problem)?.problem;
   if (problem) throw new BasetideError("invalid_request", problem);
@@ -94,10 +95,11 @@ export async function startDownload(
   return { table, body };
 }
 
-/** The record's id, then the columns of the grid. */
-function fileColumns(table: BrowsedTable, { shown }: CheckedState): BrowsedColumn[] {
-  const id = table.columns.find(({ name }) => name === "id")!;
-  return [id, ...shown.filter((column) => column !== id)];
+/** The record's id, then the chosen columns. Without a choice, all of them: the grid has the first ones only for its width. */
+function fileColumns({ columns, primary }: BrowsedTable, state: CheckedState): BrowsedColumn[] {
+  const id = columns.find(({ name }) => name === "id")!;
+  const all = state.columns.length > 0 ? state.shown : [primary, ...columns];
+  return [...new Set([id, ...all])];
 }
 
 function csvRows(columns: BrowsedColumn[], rows: unknown[][]): string {
