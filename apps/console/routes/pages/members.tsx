@@ -14,6 +14,7 @@ import {
   withdrawInvitation,
 } from "../../../../core/control/members";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
+import { allowLongAnswer } from "../../../../core/http";
 import { Members, type MembersProps } from "../../../../views/account/members";
 import { RemoveMember } from "../../../../views/account/remove-member";
 import { InvitationView } from "../../../../views/auth/invitation";
@@ -52,10 +53,9 @@ export function memberPages(ctx: ConsoleContext) {
   };
   return new Elysia({ detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/account/members", ({ request, currentUser }) => {
-      const { link, removal } = onceOf(request);
-      return show(request, currentUser, { link, removal: removal ? JSON.parse(removal) : undefined });
-    })
+    .get("/account/members", ({ request, currentUser }) =>
+      show(request, currentUser, { link: onceOf(request).link }),
+    )
     .post("/account/members", async ({ request, currentUser, body }) => {
       const email = formText(body, "email");
       const role = formText(body, "role") || "editor";
@@ -108,11 +108,14 @@ export function memberPages(ctx: ConsoleContext) {
         revokeAttachmentLinks: formText(body, "revoke_attachment_links") === "on",
         revokeTokens: formText(body, "revoke_tokens") === "on",
       };
+      // Of many databases, or of a server that does not answer.
+      allowLongAnswer(request);
       const removal = await removeMember(ctx, removerOf(currentUser), params.id, options);
       if (params.id === currentUser.userId) return goTo(request, "/bases");
       const toast = { text: "Member removed. Passwords, links and tokens that they saw still work." };
       if (!Object.values(options).includes(true)) return finish(request, "/account/members", { toast });
-      return finish(request, "/account/members", { once: { removal: JSON.stringify(removal) } });
+      // In this answer, because no cookie holds the results of many databases. Sent again, it removes nobody.
+      return show(request, currentUser, { removal });
     })
     .post("/account/invitations/:id/withdraw", async ({ request, currentUser, params }) => {
       await withdrawInvitation(db, currentUser, params.id);
