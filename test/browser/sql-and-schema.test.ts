@@ -157,6 +157,11 @@ test.skipIf(noBrowser)(
     expect(await clipboard(page)).toMatch(/\/sql\?saved=qry_\w+$/);
     await page.getByRole("button", { name: "Delete Latest" }).click();
     await page.getByText("Query deleted.").waitFor();
+    await write("select 1 as one;\nselect 2 as two");
+    await page.keyboard.press("Shift+Home");
+    const part = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Download CSV" }).click();
+    expect(await readFile(await (await part).path(), "utf8")).toBe("two\r\n2\r\n");
     await write("select oops from items");
     await page.getByRole("button", { name: "Download CSV" }).click();
     await page.getByText('column "oops" does not exist').waitFor();
@@ -211,6 +216,7 @@ test.skipIf(noBrowser)(
     const copies = new Map<string, string[]>();
     for (const form of ["CSV", "JSON", "Markdown"]) {
       await result.getByRole("button", { name: `Copy as ${form}` }).click();
+      await result.getByRole("button", { name: "Copied 1,201" }).waitFor();
       await page.getByText(`1,201 rows copied as ${form}`).waitFor();
       copies.set(form, (await clipboard(page)).trim().split(/\r?\n/));
     }
@@ -237,6 +243,17 @@ test.skipIf(noBrowser)(
     await result.getByLabel("Type").selectOption("Line");
     await result.getByRole("img", { name: "Lines of n by row" }).locator("canvas").waitFor();
     await visitor.inspect("sql-chart");
+
+    await page.getByRole("button", { name: "New query" }).click();
+    await write("select repeat('x', 1000) as wide from generate_series(1, 40000)");
+    await page.getByRole("button", { name: "Run" }).click();
+    await result.getByRole("button", { name: "Next rows" }).click();
+    // What has come of a result that is too large stays.
+    await result.getByText("its result has more than 32 MB").waitFor();
+    await result
+      .locator("[data-range]:visible")
+      .getByText(/^501–1,000 of 3\d,\d{3}$/)
+      .waitFor();
 
     await page.getByRole("button", { name: "New query" }).click();
     await write("select o.name from orders as o join items as i on i.id = any (o.items) order by 1");

@@ -135,7 +135,7 @@ function Editor(props: EditorProps & { path: string }) {
           kind="quiet"
           isSmall
           formAction={`${path}/csv`}
-          title={`Runs the query, up to ${limits.csvRows.toLocaleString("en-US")} rows`}
+          title={`Runs the query or the selection, up to ${limits.csvRows.toLocaleString("en-US")} rows`}
         >
           Download CSV
         </Button>

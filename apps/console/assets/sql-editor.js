@@ -253,10 +253,14 @@ document.getElementById("sql-name")?.addEventListener("keydown", (event) => {
 });
 
 form.addEventListener("submit", (event) => {
-  // The other buttons lead to a page or a file.
-  if (event.submitter?.name !== "as") return;
+  const { submitter } = event;
+  if (submitter?.name !== "as") {
+    // The other buttons lead to a page or a file. A file is of the selection, as a run is; what is saved is all of it.
+    text.value = submitter?.formAction.endsWith("/csv") ? editor.selected().sql : current.sql;
+    return;
+  }
   event.preventDefault();
-  start(event.submitter.value);
+  start(submitter.value);
 });
 
 document.getElementById("sql-cancel").addEventListener("click", () => current.run?.controller.abort());

@@ -9,7 +9,7 @@ const PAGE_ROWS = 500;
 const SHOWN_MS = 1600;
 const FORMS = { CSV: csvOf, JSON: jsonOf, Markdown: markdownOf };
 
-/** By section: `{ rows, isCut, from }` after all rows have been read. */
+/** By section: `{ rows, isCut, from }` after the rows have been read. */
 const loaded = new WeakMap();
 
 /**
@@ -37,12 +37,12 @@ export function showResults(container, { readRows, say, chartScript }) {
     say(`Rows ${rangeOf(known)}`);
   }
 
-  /** Reads all rows. @returns undefined if that failed, which the page says */
+  /** Reads all rows, or as many as come. @returns undefined if they are no more than before; the page says why */
   async function load(result) {
     const note = result.querySelector(".result-note");
     const all = { rows: [], isCut: false, from: 0 };
     const read = async (answer) => {
-      if (!answer.ok) throw new Error((await answer.json()).error);
+      if (!answer.ok) throw new Error(await errorIn(answer));
       for await (const line of linesOf(answer.body)) {
         const part = JSON.parse(line);
         if (part.error !== undefined) throw new Error(part.error);
@@ -52,29 +52,35 @@ export function showResults(container, { readRows, say, chartScript }) {
       }
       return all;
     };
+    let why = "";
     try {
       if (!(await readRows(result, read))) return;
-      loaded.set(result, all);
-      result.querySelector("strong").textContent = `${count(all.rows.length)} rows`;
-      note.textContent = all.isCut ? ", there are more" : "";
-      return all;
     } catch (error) {
-      note.textContent = ` · The other rows were not read. ${error.name === "AbortError" ? "Cancelled." : error.message}`;
-      say(note.textContent);
+      all.isCut = true;
+      why = error.name === "AbortError" ? "Cancelled." : error.message;
     }
+    const isMore = why === "" || all.rows.length > PAGE_ROWS;
+    note.textContent = `${all.isCut ? ", there are more" : ""}${why && ` · The other rows were not read. ${why}`}`;
+    if (why) say(note.textContent);
+    if (!isMore) return;
+    // Those that came before an error are of one run, too.
+    loaded.set(result, all);
+    result.querySelector("strong").textContent = `${count(all.rows.length)} rows`;
+    return all;
   }
 
   async function copy(result, button, form) {
     const rows = rowsOf(result);
     const text = FORMS[form](columnsOf(result), rows);
-    let said = "Copied";
+    // Of a result that goes on, those that have been read.
+    let [shown, told] = [`Copied ${count(rows.length)}`, `${count(rows.length)} rows copied as ${form}`];
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      said = "No access";
+      [shown, told] = ["No access", "The clipboard cannot be used"];
     }
-    button.textContent = said;
-    say(said === "Copied" ? `${count(rows.length)} rows copied as ${form}` : "The clipboard cannot be used");
+    button.textContent = shown;
+    say(told);
     setTimeout(() => {
       button.innerHTML = `<span class="visually-hidden">Copy as </span>${form}`;
     }, SHOWN_MS);
@@ -91,6 +97,12 @@ export function showResults(container, { readRows, say, chartScript }) {
     const { drawChart } = await import(chartScript);
     drawChart(chart, columnsOf(result), rowsOf(result));
   }
+}
+
+/** The text of an error, which the page's own routes write as it is, and others with its code. */
+async function errorIn(answer) {
+  const { error } = await answer.json().catch(() => ({}));
+  return error?.message ?? error ?? "The console could not be reached.";
 }
 
 async function* linesOf(body) {
