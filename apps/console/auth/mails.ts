@@ -56,9 +56,10 @@ export function mails(consoleUrl: string) {
         "If this was not you, change your password. That ends all other sessions:",
         page("/account"),
       ]),
-    newToken: (to: string, name: string, by: string) =>
+    /** @param scopes what it may do */
+    newToken: (to: string, name: string, by: string, scopes: readonly string[]) =>
       mail(to, "New API token in your account", [
-        `${by} created the API token "${name}". It can do everything in the account except manage members.`,
+        `${by} created the API token "${name}", with the scopes ${scopes.join(", ")}.`,
         "",
         "If you did not expect this, revoke the token and look at the account's activity:",
         page("/account/tokens"),

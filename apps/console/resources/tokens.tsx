@@ -88,7 +88,7 @@ export const tokensResource = resource({
       const expiresInDays = expires === "never" ? undefined : Number(expires);
       const options = { actor, scopes: chosen, expiresInDays, ...(user && { userId: user.userId }) };
       const token = await createToken(db, account.id, name, options);
-      const mail = mails(config.consoleUrl).newToken(account.email, name, actor.name);
+      const mail = mails(config.consoleUrl).newToken(account.email, name, actor.name, chosen);
       auth.notify(mail, "token_notice");
       return token;
     },

@@ -273,9 +273,9 @@ test("a new token is mailed to the owner, however many mails others have request
   const person = await made.person();
   const { email } = person;
   for (let index = 0; index < 4; index++) await made.client().post("/forgot-password", { email });
-  await person.post("/account/tokens", { name: "laptop", read: "on" });
+  await person.post("/account/tokens", { name: "laptop", read: "on", write: "on" });
   const notice = await until(() => made.mails.find((one) => one.to === email && /token/.test(one.subject)), {
     what: "the notice",
   });
-  expect(notice.text).toContain(`${email} created the API token "laptop"`);
+  expect(notice.text).toContain(`${email} created the API token "laptop", with the scopes read, write.`);
 });
