@@ -80,7 +80,7 @@ function storedLogin(): Login | undefined {
 /** Returns the address without a slash at its end. A token is sent to no other host in clear text. */
 export function checkedUrl(url: string): string {
   const { protocol, hostname, href } = URL.canParse(url) ? new URL(url) : ({} as Partial<URL>);
-  const isLocal = hostname === "localhost" || hostname === "[::1]" || /^127\./.test(hostname ?? "");
+  const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname ?? "");
   if (protocol === "https:" || (protocol === "http:" && isLocal)) return href!.replace(/\/+$/, "");
   throw new CliError(
     "usage",

@@ -264,6 +264,9 @@ test("a stored token goes only to the console that it was stored for", { timeout
     expect((await run(["bases", "list"], { BASETIDE_URL, BASETIDE_TOKEN: "bt_other" })).code).toBe(0);
     expect(received).toEqual(["Bearer bt_other"]);
     expect((await run(["bases", "list"], { BASETIDE_URL: `${address()}/` })).code).toBe(0);
+    // In clear text only to this machine, not to a name that begins like its address.
+    const abroad = { BASETIDE_URL: "http://127.0.0.1.example.org", BASETIDE_TOKEN: "bt_other" };
+    expect((await run(["bases", "list"], abroad)).errors).toMatch(/is not an address to send a token to/);
   } finally {
     await sink.stop(true);
   }
