@@ -46,7 +46,7 @@ const DETAILS = [
 export function queryPlanOf({ columns, rows }: StatementResult): PlanNode | undefined {
   if (columns.length !== 1 || columns[0]!.type !== "json" || columns[0]!.name !== "QUERY PLAN")
     return undefined;
-  const [whole] = JSON.parse(rows[0]?.[0] ?? "[]") as { Plan?: RawPlan }[];
+  const [whole] = [JSON.parse(rows[0]?.[0] ?? "null")].flat() as ({ Plan?: RawPlan } | null)[];
   return whole?.Plan && nodeOf(whole.Plan, weightOf(whole.Plan));
 }
 

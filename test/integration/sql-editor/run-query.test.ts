@@ -138,6 +138,9 @@ describe("what a person sees", () => {
       "actual",
     );
     expect(asked.results.map((result) => queryPlanOf(result)?.title)).toEqual(["Result", undefined]);
+    const named = [`'{"a": 1}'`, "'5'", "null"].map((value) => `select ${value}::json as "QUERY PLAN"`);
+    const others = await runQuery(target, named.join(";"), LIMITS);
+    expect(others.results.map(queryPlanOf)).toEqual([undefined, undefined, undefined]);
     // A measured statement is in a read-only transaction, as any other.
     const writing = await runQuery(target, 'delete from "order"', LIMITS, "actual");
     expect(writing.failure?.sqlState).toMatch(/42501|25006/);
