@@ -129,7 +129,7 @@ const messages: Record<string, string> = {
     "The service has another address of yours. Link one with the address of this account.",
   account_already_linked_to_different_user: "Another account here is linked to that person already.",
   signup_disabled:
-    "Sign-ups are closed. Ask the operator of this service or an existing member for an invitation.",
+    "Sign-ups are closed. With an invitation, sign up by its link with a password, then link the service under Settings.",
   access_denied: "You cancelled the sign-in.",
 };
 
