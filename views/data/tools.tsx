@@ -257,6 +257,9 @@ function ColumnForm({ baseId, page }: FormProps) {
             </label>
           ))}
       </fieldset>
+      {table.columns.length > MOST_COLUMNS ? (
+        <p class="muted small">At most {MOST_COLUMNS} are shown at once.</p>
+      ) : null}
       <div class="actions">
         <Button kind="primary" isSmall name="keep" value="shown">
           Show

@@ -45,7 +45,8 @@ export function dataPages(ctx: ConsoleContext) {
     .get("/bases/:id/data/:table", async ({ request, currentUser, base, params }) => {
       const query = new URL(request.url).searchParams;
       const keep = query.get("keep");
-      if (keep !== null) return keepColumns(ctx, request, query, keep);
+      if (keep !== null)
+        return keepColumns(ctx, request, query, { keep, path: tablePath(base.id, params.table) });
       const state = stateOf(request, query);
       const known = base.tables.find(({ name }) => name === params.table)?.source_name;
       const page = {
@@ -171,15 +172,19 @@ function stateOf(request: Request, query: URLSearchParams): ViewState {
 }
 
 /** Keeps the chosen columns in a cookie of the table. A link with columns changes nothing: only the form keeps them. */
-function keepColumns(ctx: ConsoleContext, request: Request, query: URLSearchParams, keep: string): Response {
+function keepColumns(
+  { config }: ConsoleContext,
+  request: Request,
+  query: URLSearchParams,
+  { keep, path }: { keep: string; path: string },
+): Response {
   query.delete("keep");
   if (keep !== "shown") query.delete("col");
-  const { pathname } = new URL(request.url);
   const value = writeState({ columns: readState(query).columns }).slice(1);
   const isKept = value !== "" && value.length <= MOST_COOKIE;
-  const options = { consoleUrl: ctx.config.consoleUrl, maxAgeS: isKept ? YEAR_S : 0, path: pathname };
+  const options = { consoleUrl: config.consoleUrl, maxAgeS: isKept ? YEAR_S : 0, path };
   const headers = new Headers({ "set-cookie": writeCookie(COLUMNS, value, options) });
-  return goTo(request, query.size === 0 ? pathname : `${pathname}?${query}`, headers);
+  return goTo(request, query.size === 0 ? path : `${path}?${query}`, headers);
 }
 
 /** The record that the address has open at the side: `<table>/<id>`, or an id of this table. */
