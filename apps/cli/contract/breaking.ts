@@ -30,6 +30,7 @@ export async function breakingChanges(
     const known = wanted.schema_as_of === undefined ? 0 : Date.parse(wanted.schema_as_of);
     return changes
       .filter(({ severity, seen_at }) => severity !== "additive" && Date.parse(seen_at) > known)
+      .filter((change) => !isOwn(change))
       .map((change) => ({
         line: lineOf(["bases", index]),
         message: `${base.name}: ${textOf(change)}. If your queries are ready, run \`basetide pull\``,
@@ -41,6 +42,13 @@ function changesOf(client: ApiClient, id: string, limit: number): Promise<Change
   return dataOf(
     client.GET("/api/v1/bases/{id}/schema-changes", { params: { path: { id }, query: { limit } } }),
   );
+}
+
+/** Not Airtable's: a name of the account's own, or a setting that makes texts of lists. */
+function isOwn({ kind, before, after }: Change): boolean {
+  if (kind.endsWith("_renamed")) return before?.source_name === after?.source_name;
+  const isList = [before, after].map((one) => one?.type === "text" || one?.type === "text[]");
+  return kind === "field_retyped" && !isList.includes(false) && before?.source_type === after?.source_type;
 }
 
 function textOf({ kind, table, field, before, after }: Change): string {

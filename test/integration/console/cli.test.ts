@@ -433,8 +433,20 @@ test("what rebuilds tables is asked before, and a breaking change in Airtable fa
   const [base] = JSON.parse((await cli(["bases", "list", "--json"])).out).filter(
     (one: { base_id: string }) => one.base_id === "appPlain3",
   );
-  await control.ctx.db`
-    insert into schema_changes ${control.ctx.db({ ...changeOf(base.id), seen_at: new Date() })}`;
+  const happened = (change: object) => control.ctx.db`
+    insert into schema_changes ${control.ctx.db({ ...changeOf(base.id), seen_at: new Date(), ...change })}`;
+  const column = { source_name: "Tags", name: "tags", source_type: "multipleLookupValues", type: "text[]" };
+  // What the file itself has asked for.
+  await happened({ kind: "field_retyped", before: column, after: { ...column, type: "text" } });
+  await happened({
+    kind: "field_renamed",
+    severity: "rename",
+    before: column,
+    after: { ...column, name: "labels" },
+  });
+  expect((await onFile(["check"])).out).toBe("No breaking change\n");
+
+  await happened({});
   const found = await onFile(["check"], { GITHUB_ACTIONS: "true" });
   const line =
     readFileSync(file, "utf8")
