@@ -23,6 +23,7 @@ import {
   Table,
 } from "../components";
 import { counted } from "../format";
+import { fieldTypeName } from "../schema/field-types";
 
 /** Whose selection it is: a base's, or that of one that is being connected. */
 export interface SelectionPlace {
@@ -248,7 +249,7 @@ function FieldRow(props: { field: SourceField; table: SourceTable; treatment: Fi
           <bdi>{field.name}</bdi>
         </label>
       </th>
-      <td>{field.sourceType}</td>
+      <td>{fieldTypeName(field)}</td>
       <td>
         <select id={id} name={id}>
           {treatmentsFor(field, table).map((one) => (

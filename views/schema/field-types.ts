@@ -41,7 +41,11 @@ const NAMES: Record<FieldType, string> = {
 };
 
 /** `Rollup of numbers`, `Single select`. */
-export function fieldTypeName({ type, result, sourceType }: ColumnSpec): string {
+export function fieldTypeName({
+  type,
+  result,
+  sourceType,
+}: Pick<ColumnSpec, "type" | "result" | "sourceType">): string {
   if (type === "unknown") return sourceType;
   return result && result !== type && result !== "unknown"
     ? `${NAMES[type]} (${NAMES[result].toLowerCase()})`
