@@ -115,7 +115,7 @@ export async function setDraftKey(ctx: ManagementContext, draft: Draft, apiKey: 
       choices = ${jsonParameter(bases)}::text::jsonb, choices_at = now(), reports_changes = ${reportsChanges},
       source_base_id = case when ${keepsBase} then source_base_id end,
       source_base_name = case when ${keepsBase} then source_base_name end, updated_at = now()
-    where id = ${draft.id}`;
+    where id = ${draft.id} and base_id is null`;
 }
 
 /**
@@ -150,7 +150,7 @@ export async function setDraftBase(
     update base_drafts set source_base_id = ${choice.id}, source_base_name = ${cleanText(choice.name)},
       source_size = ${JSON.stringify(size)}::text::jsonb,
       selection = case when source_base_id = ${choice.id} then selection end, updated_at = now()
-    where id = ${draft.id}`;
+    where id = ${draft.id} and base_id is null`;
 }
 
 /**
@@ -179,7 +179,7 @@ export async function setDraftDestination(
     update base_drafts set destination = ${JSON.stringify(kept)}::text::jsonb,
       encrypted_url = ${isExternal ? ctx.secrets.encrypt(destination.url, destinationContext(draft.id)) : null},
       updated_at = now()
-    where id = ${draft.id}`;
+    where id = ${draft.id} and base_id is null`;
   return checks;
 }
 
@@ -307,7 +307,10 @@ async function selectDrafts(db: Db, where: ReturnType<Db>): Promise<Draft[]> {
     select id, account_id as "accountId", platform, encrypted_api_key is not null as "hasKey",
       key_owner as "keyOwner",
       reports_changes as "reportsChanges", source_base_id as base, source_base_name as name, source_size as size,
-      destination, selection, base_id as "baseId",
+      -- A database may be gone since it was chosen, with its last base.
+      case when destination ->> 'kind' <> 'existing'
+        or exists (select from databases as d where d.id = destination ->> 'database_id') then destination end as destination,
+      selection, base_id as "baseId",
       updated_at as "updatedAt"
     from base_drafts where ${where}`;
   return rows.map(({ base, name, ...draft }) => ({

@@ -163,6 +163,10 @@ test("starting twice creates one base, and leaves no secret behind", async () =>
   expect(bases).toHaveLength(1);
   expect(await encrypted()).toEqual([{ encrypted_api_key: null, encrypted_url: null, choices: null }]);
   expect((await person.get(draft.to("key"))).location).toBe(`/bases/${bases[0]!.id}`);
+  // Nor does a form that was still open elsewhere.
+  await person.post(draft.to("key"), { key: sandbox.key });
+  const [left] = await encrypted();
+  expect(left!.encrypted_api_key).toBeNull();
 });
 
 test("what is copied is chosen before anything is read: the base begins with it", async () => {
@@ -216,6 +220,11 @@ test("two bases can share a database under different schemas", async () => {
   expect((await choose("inventory", "dat_00000000000000000000")).text).toContain('id="database-error"');
   const stranger = await beginWithBase(await site.person());
   expect(stranger.id).not.toBe(second.id);
+  expect((await choose("inventory")).location).toBe(second.to("start"));
+  // A database that is dropped meanwhile has to be chosen again.
+  await site.control.ctx.db`
+    update base_drafts set destination = jsonb_set(destination, '{database_id}', '"dat_dropped"') where id = ${second.id}`;
+  expect((await person.get(second.to("start"))).location).toBe(second.to("destination"));
   expect((await choose("inventory")).location).toBe(second.to("start"));
   expect((await person.get(second.to("start"))).text).toContain(`${base!.database.name}, schema inventory`);
   const { location } = await person.post(second.to("start"), { plan: "business" });
