@@ -55,6 +55,8 @@ function runPsql(credentials: ApiSchemas["Credentials"], rest: string[]): Promis
     ...(mode ? { PGSSLMODE: mode } : {}),
     ...(options ? { PGOPTIONS: options } : {}),
   };
+  // Ctrl-C cancels a query of psql's: both are told of it, and only psql knows what to do.
+  process.on("SIGINT", () => undefined);
   return new Promise((resolve, reject) => {
     const child = spawn("psql", rest, { env, stdio: "inherit" });
     child.on("error", (error: NodeJS.ErrnoException) =>

@@ -297,7 +297,11 @@ test("a base is created; psql gets its password by the environment; logs and run
   const { id } = JSON.parse(created.out);
   const credentials = JSON.parse((await cli(["credentials", "Inventory", "--json"])).out);
 
-  writeFileSync(join(folder, "psql"), '#!/bin/sh\necho "$@"; env | grep ^PG | sort; exit 3\n');
+  // A terminal sends Ctrl-C to both.
+  writeFileSync(
+    join(folder, "psql"),
+    '#!/bin/sh\nkill -INT $PPID; echo "$@"; env | grep ^PG | sort; exit 3\n',
+  );
   chmodSync(join(folder, "psql"), 0o755);
   const path = `${folder}${delimiter}${process.env.PATH}`;
   const psql = await run(["psql", "Inventory", "--", "-c", "select 1"], { PATH: path });
