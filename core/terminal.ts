@@ -66,7 +66,10 @@ export async function confirmed(question: string): Promise<boolean> {
   const { createInterface } = await import("node:readline/promises");
   const asker = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    return /^y(es)?$/i.test((await asker.question(`${question} [y/N] `)).trim());
+    // Ctrl-C and the end of the input are a no.
+    const closed = new Promise<string>((resolve) => asker.once("close", () => resolve("")));
+    const answer = await Promise.race([asker.question(`${question} [y/N] `).catch(() => ""), closed]);
+    return /^y(es)?$/i.test(answer.trim());
   } finally {
     asker.close();
   }

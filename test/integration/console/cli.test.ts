@@ -365,6 +365,17 @@ test("a base is created; psql gets its password by the environment; logs and run
     await reading;
   }
   expect(lines.map((line) => JSON.parse(line).kind)).toEqual(["sweep", "field_dropped"]);
+
+  // It ends once nobody reads what it prints.
+  const following = [node ?? process.execPath, program, "logs", id, "--follow", "--json"];
+  const head = Bun.spawn(["sh", "-c", '"$@" | head -n 1', "sh", ...following], {
+    env: { ...process.env, XDG_CONFIG_HOME: join(folder, "config") },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  expect((await new Response(head.stdout).text()).trim()).toBe(lines[0]);
+  await control.ctx.db`insert into schema_changes ${control.ctx.db({ ...changeOf(id), seen_at: new Date() })}`;
+  expect([await new Response(head.stderr).text(), await head.exited]).toEqual(["", 0]);
   await cli(["bases", "pause", id]);
 });
 
