@@ -224,6 +224,16 @@ test.skipIf(noBrowser)(
     const [iso, text] = await page.locator(".time-foot time").first().evaluate(shown);
     expect(text).toBe(here.format(new Date(iso)).slice(-5));
     expect(await page.locator(".time-zone").first().isVisible()).toBe(false);
+    // It ended at the time of day in UTC at which it began here.
+    const began = new Date(Date.now() - 20 * 3_600_000);
+    const ended = new Date(began.getTime() + 5.5 * 3_600_000);
+    await fleet.ctx.db`
+      insert into base_periods (base_id, kind, label, began_at, ended_at)
+      values (${base.id}, 'outage', 'Airtable is away', ${began}, ${ended})`;
+    await page.reload();
+    await page.locator(".time-bars .span.outage").dispatchEvent("pointerover");
+    const [from, to] = [began, ended].map((at) => here.format(at).slice(-5));
+    await page.locator(".chart-value").getByText(new RegExp(`${from} to \\d+ \\w+ ${to},`)).waitFor();
 
     await using plain = await visit(`/bases/${base.id}`, { hasScript: false, timeZone: "Asia/Kolkata" });
     const [plainIso, plainText] = await plain.page.locator(".as-of time").evaluate(shown);

@@ -75,12 +75,17 @@
 
   function localize(title) {
     const form = forms[title.dataset.form];
-    let text = title.textContent;
+    let [done, rest] = ["", title.textContent];
+    // In their order: one in local time may look as the next one does in UTC.
     for (const iso of title.dataset.at.split(" ")) {
       const at = new Date(iso);
-      text = text.replace(form(ofUtc(at)), form(ofHere(at)));
+      const utc = form(ofUtc(at));
+      const place = rest.indexOf(utc);
+      if (place < 0) continue;
+      done += rest.slice(0, place) + form(ofHere(at));
+      rest = rest.slice(place + utc.length);
     }
-    title.textContent = text.replace(" UTC", "");
+    title.textContent = (done + rest).replace(" UTC", "");
     // Once: the text no longer has the times in UTC.
     delete title.dataset.at;
   }
