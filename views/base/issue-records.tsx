@@ -36,14 +36,14 @@ export function IssueRecords(props: {
           The values have been corrected in Airtable, or the records were deleted.
         </Empty>
       ) : (
-        <Table caption="Records with this issue" head={[{ text: "Record" }, { text: "Since", isTime: true }]}>
+        <Table caption="Records with this issue" head={[{ text: "Record" }, { text: "Since" }]}>
           {page.rows.map(({ id, value, seenAt }) => (
             <tr key={id}>
               <td class="wrap">
                 <IssueRecord base={base} table={table} tableId={table_id} id={id} value={value} />
               </td>
               <td>
-                <Time at={seenAt} form="bare" />
+                <Time at={seenAt} form="minute" />
               </td>
             </tr>
           ))}

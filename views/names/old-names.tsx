@@ -47,7 +47,7 @@ function KeptNames({ aliases, uses }: Pick<OldNamesProps, "aliases" | "uses">) {
       head={[
         { text: "Old name" },
         { text: "Now" },
-        { text: "Works until", isTime: true },
+        { text: "Works until" },
         { text: "Used by" },
       ]}
     >
@@ -60,7 +60,7 @@ function KeptNames({ aliases, uses }: Pick<OldNamesProps, "aliases" | "uses">) {
             <code>{pathOf(alias, alias.column ?? alias.table)}</code>
           </td>
           <td>
-            <Time at={alias.expiresAt} form="bare" />
+            <Time at={alias.expiresAt} form="minute" />
           </td>
           <td>{usedBy(alias, uses)}</td>
         </tr>

@@ -125,6 +125,7 @@ test("many issues are a few groups, whose records are listed in pages", async ()
     const { status, text: listed } = await ask(next, { account: owner });
     expect(status).toBe(200);
     expect(listed).toContain("50,000 records");
+    expect(listed).toMatch(/<time [^>]+>\d{4}-\d\d-\d\d \d\d:\d\d UTC</);
     seen.push(...[...listed.matchAll(/<code>(rec\w+)<\/code>/g)].map(([, id]) => id!));
     next = /href="([^"]+)">Next page</.exec(listed)?.[1]?.replaceAll("&amp;", "&");
   }

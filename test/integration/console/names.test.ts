@@ -140,6 +140,7 @@ test("old names are listed until they end, with what uses them", async () => {
   ]);
   const shown = await page();
   expect(shown.text).toMatch(/Old names that still work/);
+  expect(shown.text).toContain(`>${first.expires_at.slice(0, 16).replace("T", " ")} UTC<`);
   expect(shown.text).toMatch(/By old names/);
   expect(shown.text).not.toMatch(/By new names/);
 });
