@@ -233,7 +233,10 @@ test.skipIf(noBrowser)(
     await page.reload();
     await page.locator(".time-bars .span.outage").dispatchEvent("pointerover");
     const [from, to] = [began, ended].map((at) => here.format(at).slice(-5));
-    await page.locator(".chart-value").getByText(new RegExp(`${from} to \\d+ \\w+ ${to},`)).waitFor();
+    await page
+      .locator(".chart-value")
+      .getByText(new RegExp(`${from} to \\d+ \\w+ ${to},`))
+      .waitFor();
 
     await using plain = await visit(`/bases/${base.id}`, { hasScript: false, timeZone: "Asia/Kolkata" });
     const [plainIso, plainText] = await plain.page.locator(".as-of time").evaluate(shown);

@@ -46,7 +46,12 @@ export function asker(app: Pick<Elysia, "handle">) {
     if (isHtmx) headers.set("hx-request", "true");
     const method = form ? "POST" : "GET";
     const body = form && new URLSearchParams(form);
-    const request = new Request(`http://console${path}`, { method, headers, body, ...(signal && { signal }) });
+    const request = new Request(`http://console${path}`, {
+      method,
+      headers,
+      body,
+      ...(signal && { signal }),
+    });
     const response = await app.handle(request);
     return { status: response.status, headers: response.headers, text: await response.text() };
   };

@@ -44,12 +44,7 @@ function KeptNames({ aliases, uses }: Pick<OldNamesProps, "aliases" | "uses">) {
   return (
     <Table
       caption="Old names that still work"
-      head={[
-        { text: "Old name" },
-        { text: "Now" },
-        { text: "Works until" },
-        { text: "Used by" },
-      ]}
+      head={[{ text: "Old name" }, { text: "Now" }, { text: "Works until" }, { text: "Used by" }]}
     >
       {aliases.map((alias) => (
         <tr key={`${alias.tableId} ${alias.fieldId} ${alias.name}`}>

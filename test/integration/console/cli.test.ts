@@ -373,8 +373,10 @@ test("a base is created; psql gets its password by the environment; logs and run
     stdout: "pipe",
     stderr: "pipe",
   });
-  expect((await new Response(head.stdout).text()).trim()).toBe(lines[0]);
-  await control.ctx.db`insert into schema_changes ${control.ctx.db({ ...changeOf(id), seen_at: new Date() })}`;
+  const { value } = await head.stdout.getReader().read();
+  expect(new TextDecoder().decode(value).trim()).toBe(lines[0]);
+  await control.ctx
+    .db`insert into schema_changes ${control.ctx.db({ ...changeOf(id), seen_at: new Date() })}`;
   expect([await new Response(head.stderr).text(), await head.exited]).toEqual(["", 0]);
   await cli(["bases", "pause", id]);
 });
