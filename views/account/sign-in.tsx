@@ -58,36 +58,39 @@ export function SignInSettings(props: SignInSettingsProps) {
           ))}
         </Table>
       </Card>
-      <FormPanel
-        id="change-password"
-        action="/account/password"
-        button="Change your password"
-        isOpen={Object.keys(errors).length > 0}
-      >
-        <Form action="/account/password" class="stack rows">
-          {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
-          <input type="hidden" name="username" value={currentUser.email} autocomplete="username" />
-          <Field
-            label="Current password"
-            name="current"
-            type="password"
-            autocomplete="current-password"
-            error={errors.current}
-            required
-          />
-          <Field
-            label="New password"
-            name="password"
-            type="password"
-            autocomplete="new-password"
-            hint="At least 8 characters. You will be signed out on all other devices."
-            error={errors.password}
-            minLength={8}
-            required
-          />
-          <Button>Change password</Button>
-        </Form>
-      </FormPanel>
+      <Card id="password-card" title="Password">
+        <FormPanel
+          id="change-password"
+          action="/account/password"
+          button="Change your password"
+          isOpen={Object.keys(errors).length > 0}
+        >
+          <Form action="/account/password" class="stack rows">
+            {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
+            <input type="hidden" name="username" value={currentUser.email} autocomplete="username" />
+            <Field
+              label="Current password"
+              name="current"
+              type="password"
+              autocomplete="current-password"
+              error={errors.current}
+              required
+            />
+            <Field
+              label="New password"
+              name="password"
+              type="password"
+              autocomplete="new-password"
+              hint="At least 8 characters."
+              error={errors.password}
+              minLength={8}
+              required
+            />
+            <Button>Change password</Button>
+          </Form>
+        </FormPanel>
+        <p class="muted">A new password signs you out on all other devices.</p>
+      </Card>
       <Card id="two-factor" title="Two-factor authentication">
         <p>
           {hasTwoFactor ? (

@@ -33,18 +33,7 @@ export function SqlUsers({ base, users, databaseName, now, name, writes, error, 
     );
   }
   return (
-    <>
-      <Card id="sql-users" title="SQL users">
-        <p class="muted">
-          Give each program or person a user of their own. All of them see the same tables, and you can rotate
-          or revoke one without the others. <a href="/docs/sql#sql-users">Rights and limits</a>
-        </p>
-        {users.length === 0 ? (
-          <Empty title="No SQL users yet">The credentials above belong to the database's own role.</Empty>
-        ) : (
-          <SqlUserTable path={`/bases/${base.id}`} users={users} writesTo={writtenIn(base)} now={now} />
-        )}
-      </Card>
+    <Card id="sql-users" title="SQL users">
       <FormPanel
         id="new-sql-user"
         action={`/bases/${base.id}/sql-users`}
@@ -75,7 +64,16 @@ export function SqlUsers({ base, users, databaseName, now, name, writes, error, 
           <Button>Create SQL user</Button>
         </Form>
       </FormPanel>
-    </>
+      <p class="muted">
+        Give each program or person a user of their own. All of them see the same tables, and you can rotate
+        or revoke one without the others. <a href="/docs/sql#sql-users">Rights and limits</a>
+      </p>
+      {users.length === 0 ? (
+        <Empty title="No SQL users yet">The credentials above belong to the database's own role.</Empty>
+      ) : (
+        <SqlUserTable path={`/bases/${base.id}`} users={users} writesTo={writtenIn(base)} now={now} />
+      )}
+    </Card>
   );
 }
 
@@ -92,19 +90,7 @@ function writtenIn({ id, settings }: Base): ((user: SqlUser) => string) | undefi
 function ReadingUrl({ base, isSet, error }: { base: Base } & SqlUsersProps["readingUrl"]) {
   const path = `/bases/${base.id}/connect/reading-url`;
   return (
-    <>
-      <Card id="reading-url" title="Reading in the console">
-        <p class="muted">
-          {isSet
-            ? "The data browser, the SQL editor and downloads use the reading URL: members read what its role may read."
-            : "The role in your URL may do more than read this base, so only owners and editors use the data browser, the SQL editor and downloads. Give a second URL, whose role can only read, and viewers can, too."}
-        </p>
-        {isSet ? (
-          <Form action={`${path}/remove`}>
-            <Button>Remove reading URL</Button>
-          </Form>
-        ) : null}
-      </Card>
+    <Card id="reading-url" title="Reading in the console">
       <FormPanel id="new-reading-url" action={path} button="Set reading URL" isOpen={error !== undefined}>
         <Form action={path} class="stack rows">
           <Field
@@ -122,7 +108,17 @@ function ReadingUrl({ base, isSet, error }: { base: Base } & SqlUsersProps["read
           <Button>Save</Button>
         </Form>
       </FormPanel>
-    </>
+      <p class="muted">
+        {isSet
+          ? "The data browser, the SQL editor and downloads use the reading URL: members read what its role may read."
+          : "The role in your URL may do more than read this base, so only owners and editors use the data browser, the SQL editor and downloads. Give a second URL, whose role can only read, and viewers can, too."}
+      </p>
+      {isSet ? (
+        <Form action={`${path}/remove`}>
+          <Button>Remove reading URL</Button>
+        </Form>
+      ) : null}
+    </Card>
   );
 }
 
