@@ -47,8 +47,8 @@ export function estimateCalls(input: EstimateInput): CallEstimate {
   // The schema is read before and after.
   const firstSync = sweepCalls + 2;
   const left = leftForSync(cap, used);
-  const ratePerSecond =
-    left === Infinity ? Infinity : rateOf(Math.max(0, left - firstSync), now, otherBases + 1);
+  const rest = Math.max(0, left - firstSync);
+  const ratePerSecond = left === Infinity ? Infinity : rateOf(rest, now, otherBases + 1);
   const facts = {
     ratePerSecond,
     sweepCalls,
@@ -60,7 +60,8 @@ export function estimateCalls(input: EstimateInput): CallEstimate {
   const quiet = cadenceOf({ ...facts, mode, isActive: false, quietMs: Number.POSITIVE_INFINITY });
   const busy = cadenceOf({ ...facts, mode, isActive: true, quietMs: 0, batchCalls: BATCH_CALLS });
   const first = { firstSync, isFirstSyncWithin: left >= firstSync };
-  const most = (Math.min(input.share, ratePerSecond) * DAY_MS) / SECOND_MS;
+  // The month may end before a day has passed.
+  const most = Math.min(rest / (otherBases + 1), (Math.min(input.share, ratePerSecond) * DAY_MS) / SECOND_MS);
   const perDay = (calls: number) => Math.floor(Math.min(most, calls));
   const swept = (everyMs: number) => (sweepCalls * DAY_MS) / everyMs;
   const oneByOneMs = sweepCalls * (input.isLive ? quiet.sweepCallMs : SECOND_MS);
