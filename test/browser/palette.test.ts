@@ -230,7 +230,7 @@ test.skipIf(noBrowser)(
     await fleet.ctx.db`
       insert into base_periods (base_id, kind, label, began_at, ended_at)
       values (${base.id}, 'outage', 'Airtable is away', ${began}, ${ended})`;
-    await page.reload();
+    await page.goto(`/bases/${base.id}/freshness?range=24h`);
     await page.locator(".time-bars .span.outage").dispatchEvent("pointerover");
     const [from, to] = [began, ended].map((at) => here.format(at).slice(-5));
     await page

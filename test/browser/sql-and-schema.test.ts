@@ -216,7 +216,7 @@ test.skipIf(noBrowser)(
     const copies = new Map<string, string[]>();
     for (const form of ["CSV", "JSON", "Markdown"]) {
       await result.getByRole("button", { name: `Copy as ${form}` }).click();
-      await result.getByRole("button", { name: "Copied 1,201" }).waitFor();
+      await result.locator(`[data-copy-as="${form}"]`).getByText("Copied 1,201").waitFor();
       await page.getByText(`1,201 rows copied as ${form}`).waitFor();
       copies.set(form, (await clipboard(page)).trim().split(/\r?\n/));
     }

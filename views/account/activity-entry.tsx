@@ -1,8 +1,10 @@
 /** What one line of the audit log says: the action, a link to what it is about, and the details in words. */
+import { alertKindLabels } from "../../core/alerts";
 import type { AuditEntry, AuditSubject } from "../../core/control/audit";
 import { auditActions } from "../../core/control/audit";
 import { settingByName } from "../../core/control/bases";
 import { Link } from "../components";
+import { inDigits } from "../format";
 
 export type Subjects = ReadonlyMap<string, AuditSubject>;
 
@@ -86,12 +88,23 @@ function detail(name: string, value: unknown, subjects: Subjects): string {
   if (name === "browser") return value === "new" ? "new browser" : "known browser";
   if (name === "expires_in_days") return value === "never" ? "never expires" : `expires in ${value} days`;
   if (name === "scopes") return `scopes: ${String(value).replaceAll(" ", ", ")}`;
+  if (name === "kinds") return `alerts: ${kindsIn(String(value))}`;
   if (name === "destination" && value === "new") return "new database";
   const label = settingByName(name)?.label ?? labels[name] ?? name.replaceAll("_", " ");
   return `${label}: ${inText(value, subjects)}`;
 }
 
+/** `red, recovered, key`, as the page of alerts has them. */
+function kindsIn(words: string): string {
+  const kinds = new Map(Object.entries(alertKindLabels));
+  return words
+    .split(" ")
+    .map((kind) => kinds.get(kind)?.short ?? kind)
+    .join(", ");
+}
+
 function inText(value: unknown, subjects: Subjects): string {
   if (typeof value === "boolean") return value ? "on" : "off";
+  if (typeof value === "number") return inDigits(value);
   return subjects.get(String(value))?.name ?? String(value);
 }

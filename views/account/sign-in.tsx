@@ -91,7 +91,13 @@ export function SignInSettings(props: SignInSettingsProps) {
         </FormPanel>
         <p class="muted">A new password signs you out on all other devices.</p>
       </Card>
-      <Card id="two-factor" title="Two-factor authentication">
+      <Card
+        id="two-factor"
+        title="Two-factor authentication"
+        actions={
+          <ButtonLink href="/account/sign-in/two-factor">{hasTwoFactor ? "Manage" : "Set up"}</ButtonLink>
+        }
+      >
         <p>
           {hasTwoFactor ? (
             <>
@@ -101,9 +107,6 @@ export function SignInSettings(props: SignInSettingsProps) {
             <span class="muted">Require a code from an authenticator app in addition to your password.</span>
           )}
         </p>
-        <div class="actions">
-          <ButtonLink href="/account/sign-in/two-factor">{hasTwoFactor ? "Manage" : "Set up"}</ButtonLink>
-        </div>
       </Card>
       {services.length > 0 ? <Services services={services} hasTwoFactor={hasTwoFactor} /> : null}
     </AccountFrame>

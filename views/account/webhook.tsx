@@ -31,7 +31,7 @@ export function WebhookPage(props: WebhookPageProps) {
   return (
     <>
       <p>
-        <a href="/account/alerts">
+        <a class="back small" href="/account/alerts">
           <span aria-hidden="true">← </span>All alerts
         </a>
       </p>

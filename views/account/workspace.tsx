@@ -20,7 +20,7 @@ export function WorkspacePage(props: WorkspacePageProps) {
   return (
     <>
       <p>
-        <a href="/account/workspaces">
+        <a class="back small" href="/account/workspaces">
           <span aria-hidden="true">← </span>All workspaces
         </a>
       </p>
