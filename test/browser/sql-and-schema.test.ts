@@ -254,6 +254,7 @@ test.skipIf(noBrowser)(
       .locator("[data-range]:visible")
       .getByText(/^501–1,000 of 3\d,\d{3}$/)
       .waitFor();
+    await page.getByRole("button", { name: /^Close select repeat/ }).click();
 
     await page.getByRole("button", { name: "New query" }).click();
     await write("select o.name from orders as o join items as i on i.id = any (o.items) order by 1");
