@@ -16,8 +16,6 @@ import type { BaseSize } from "./base-size";
 import { type DraftBudget, draftWorkspace } from "./draft-workspace";
 import { checkChanges, checkKey, checkReading, keyOwner } from "./key-check";
 
-/** Abandoned drafts are deleted after this time. */
-const DRAFT_LIFE = "7 days";
 /** How long the source's list of bases is cached. */
 const CHOICES_LIFE = "1 minute";
 /** Per account; the oldest are deleted first. */
@@ -70,8 +68,7 @@ export async function createDraft(
   const id = newId("draft");
   await db`
     delete from base_drafts
-    where updated_at < now() - ${DRAFT_LIFE}::interval
-      or id in (select id from base_drafts where account_id = ${accountId} order by updated_at desc offset ${MAX_DRAFTS})`;
+    where id in (select id from base_drafts where account_id = ${accountId} order by updated_at desc offset ${MAX_DRAFTS})`;
   await db`insert into base_drafts (id, account_id, platform) values (${id}, ${accountId}, ${platform})`;
   return getDraft(db, id, accountId);
 }
@@ -90,7 +87,7 @@ export async function latestDraft(db: Db, accountId: string): Promise<Draft | nu
   const [draft] = await selectDrafts(
     db,
     db`account_id = ${accountId} and base_id is null and encrypted_api_key is not null
-      and updated_at > now() - ${DRAFT_LIFE}::interval order by updated_at desc limit 1`,
+      order by updated_at desc limit 1`,
   );
   return draft ?? null;
 }
