@@ -39,7 +39,9 @@ export function ProgressBars({ base, progress, share, turboShare, now }: Progres
         </div>
         {isFirst && ready[0] ? (
           <QueryTable base={base} table={ready[0].name} kind="primary">
-            Query <bdi>{ready[0].source_name}</bdi>
+            <span>
+              Query <bdi>{ready[0].source_name}</bdi>
+            </span>
           </QueryTable>
         ) : null}
       </div>
