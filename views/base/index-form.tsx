@@ -17,8 +17,7 @@ export function IndexForm(props: { base: Base; shape: TableSpec[]; refused: Refu
   const { indexes } = base.settings;
   const mine = refused?.name === setting.name ? refused : undefined;
   const path = `/bases/${base.id}/settings/indexes`;
-  const lines = indexLines(indexes);
-  const written = mine?.written ?? lines;
+  const written = mine?.written ?? indexLines(indexes);
   const mayChange = useMay()("POST", path);
   const { hint, more } = explained(setting);
   return (
@@ -33,16 +32,12 @@ export function IndexForm(props: { base: Base; shape: TableSpec[]; refused: Refu
       {indexes.length > 0 ? (
         <ul class="index-list">
           {indexes.map((one) => {
-            const [line] = indexLines([one]).split("\n");
+            const line = indexLines([one]);
             return (
               <li key={line}>
                 <code class="wrap">{line}</code>
                 <Form action={path}>
-                  <input
-                    type="hidden"
-                    name="value"
-                    value={indexLines(indexes.filter((other) => other !== one))}
-                  />
+                  <input type="hidden" name="remove" value={line} />
                   <Button kind="quiet" isSmall>
                     Remove<span class="visually-hidden"> the index {line}</span>
                   </Button>
@@ -54,7 +49,6 @@ export function IndexForm(props: { base: Base; shape: TableSpec[]; refused: Refu
       ) : null}
       {shape[0] && mayChange ? (
         <Form action={path} class="index-choice needs-script">
-          <input type="hidden" name="value" value={lines} />
           <div
             hx-get={`${path}/columns`}
             hx-trigger="change from:#index-table"

@@ -2,6 +2,7 @@
 import { Elysia } from "elysia";
 import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import {
+  type Base,
   type ChangeEffect,
   type RetypingSetting,
   resolveIndexes,
@@ -14,7 +15,7 @@ import {
 import { BasetideError } from "../../../../core/errors";
 import { counted } from "../../../../core/format";
 import { IndexColumns } from "../../../../views/base/index-form";
-import { readSetting } from "../../../../views/base/setting-form";
+import { indexLines, readSetting } from "../../../../views/base/setting-form";
 import { ChangedSetting } from "../../../../views/base/settings";
 import { Confirm } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
@@ -62,7 +63,7 @@ export function baseActions(ctx: ConsoleContext) {
     .post("/bases/:id/settings/:name", async ({ request, currentUser, base, params, body }) => {
       const setting = settingByName(params.name);
       if (!setting?.section) throw new BasetideError("not_found", "This setting does not exist");
-      const written = setting.type === "indexes" ? indexesIn(body) : formText(body, "value");
+      const written = setting.type === "indexes" ? indexesIn(base, body) : formText(body, "value");
       const save = async () => {
         const read = readSetting(setting, written);
         const value = Array.isArray(read) ? await resolveIndexes(ctx, base, read) : read;
@@ -86,12 +87,16 @@ export function baseActions(ctx: ConsoleContext) {
     });
 }
 
-/** The lines of the form, and the column that was chosen from its lists. */
-function indexesIn(body: unknown): string {
-  const [lines, table, column, kind] = ["value", "table", "column", "kind"].map((name) =>
+/** The lines of the form; without any, those that are there, with the one that was chosen and without the removed one. */
+function indexesIn({ settings }: Base, body: unknown): string {
+  const [table, column, kind, removed] = ["table", "column", "kind", "remove"].map((name) =>
     formText(body, name),
   );
-  return [lines, table && `${table}.${column} ${kind}`.trim()].filter(Boolean).join("\n");
+  if (!table && !removed) return formText(body, "value");
+  const lines = indexLines(settings.indexes).split("\n");
+  return [...lines.filter((line) => line !== removed), table && `${table}.${column} ${kind}`.trim()]
+    .filter(Boolean)
+    .join("\n");
 }
 
 function retyped(key: RetypingSetting, effect: ChangeEffect, isOn: boolean): string {
