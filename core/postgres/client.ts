@@ -102,6 +102,8 @@ function gated(gate: ConnectionGate, makeSocket: MakeSocket) {
       }
     },
     onfull: () => gate.refused(),
+    // A request to cancel a statement is no session, and nothing reports its end: a place would be lost with each.
+    cancel_socket: makeSocket,
   };
 }
 

@@ -42,6 +42,12 @@ test("a query canceled before its connection was open leaves the connection to o
   }
 });
 
+test("a query that cannot be canceled, as no further connection can be opened, is answered, and breaks nothing", async () => {
+  await using program = startProgram("test/support/cancel-in-vain.ts", [inject("postgresUrl")]);
+  await program.says("\n");
+  expect(JSON.parse(program.output())).toEqual({ answer: "ok", unhandled: [] });
+});
+
 test("a query canceled while it waits behind others on its connection leaves each its own answer", async () => {
   const sql = postgres(inject("postgresUrl"), { max: 1, fetch_types: false });
   try {

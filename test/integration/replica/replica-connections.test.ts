@@ -500,3 +500,23 @@ test("a session that keeps the plans of many tables is replaced", async () => {
   for (let nth = 0; nth < 300; nth++) replica.planned(`tbl${nth}`);
   expect(await session()).not.toBe(first);
 });
+
+test("statements that are canceled take no room from later ones", { timeout: 60_000 }, async () => {
+  await using database = await freshDatabase();
+  const isRunning = async () =>
+    (
+      await database.sql`select from pg_stat_activity where datname = current_database() and query like 'select pg_sleep(61)%'`
+    ).length > 0;
+  for (let round = 0; round < 2 * READER_CONNECTIONS; round++) {
+    const sql = connectReplica(database.url, { use: "console" });
+    const slow = sql`select pg_sleep(61)`.execute();
+    const code = slow.then(
+      () => "answered",
+      (error: { code?: string }) => error.code,
+    );
+    await until(isRunning, { what: "it runs" });
+    slow.cancel();
+    expect(await code).toBe("57014");
+    await sql.end({ timeout: 1 });
+  }
+});
