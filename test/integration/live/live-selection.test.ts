@@ -1,5 +1,6 @@
 /** Live mode of a base of which only a part is copied. */
 import { expect, test, vi } from "vitest";
+import { BasetideError } from "../../../core/errors";
 import type { SourceSelection } from "../../../core/source";
 import { editor } from "../../support/fake-feed";
 import { liveEngine } from "../../support/live-engine";
@@ -106,6 +107,25 @@ test("a record that enters or leaves a view without an edit does so in SQL withi
       ["recP2"],
     );
   await until(isRight, { what: "SQL has the other record", timeoutMs: 60_000 });
+});
+
+test("a full check that finds the view of a table gone asks for the schema, names the table, and ends", async () => {
+  const { engine, running, people, source } = await scene({
+    newTables: "copy",
+    tables: { tblP: { copied: true, viewId: "viwA" } },
+  });
+  await running.stop();
+  people.table.views = [];
+  source.before = (call) => {
+    if (call.startsWith("list tblP")) throw new BasetideError("source_schema_changed");
+  };
+  engine.cadence.sweepEveryMs = 100;
+  source.calls.length = 0;
+  engine.start({ schemaPollMs: 60_000 });
+  const isOver = () => engine.runs.some(({ isBackground, failing }) => isBackground && failing);
+  await until(isOver, { what: "the full check has ended without the table" });
+  expect(engine.cache.failing.list()).toMatchObject([{ table_id: "tblP", code: "view_gone" }]);
+  expect(source.calls.filter((call) => call.startsWith("list tblP"))).toHaveLength(1);
 });
 
 test("two of twenty tables cost a tenth of the calls in live mode, too", async () => {

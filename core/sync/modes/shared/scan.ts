@@ -6,7 +6,7 @@
  */
 
 import { linkedAbort, wait } from "../../../async";
-import { asBasetideError, isBasetideError } from "../../../errors";
+import { asBasetideError } from "../../../errors";
 import { agoMs } from "../../../postgres";
 import {
   askFailing,
@@ -118,7 +118,6 @@ async function sweepNext(session: SyncSession, scan: SweepScan): Promise<void> {
     if (live && !rebuild) await sweepForScan(session, scan, tableId);
     else await wait(TICK_MS, stop);
   } catch (caught) {
-    if (isBasetideError(caught, "source_schema_changed")) return;
     const error = await tableFailed({ schemaTracker, cache, log: reader.log }, tableId, shape, caught);
     if (!error || cache.failing.has(tableId)) return;
     reader.log.warn({ error, tableId }, "sweeping a table failed");
