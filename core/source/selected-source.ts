@@ -92,7 +92,11 @@ function filtered(source: SourceConnection, filter: Filter): SourceConnection {
         const page = list(named(tableId), (part) =>
           source.listByIds(baseId, named(tableId), [recordId], part, signal),
         );
-        return page.then((found) => (found.size > 0 ? found.record(0) : null));
+        return page.then((found) => {
+          if (found.size > 0) return found.record(0);
+          if (found.unreadable) throw unreadable(recordId);
+          return null;
+        });
       }
       return source
         .getRecord(baseId, tableId, recordId, signal)
@@ -136,6 +140,12 @@ function viewGone({ name, viewId }: SourceTable): BasetideError {
     "view_gone",
     `The view ${viewId} of the table "${name}", whose records are copied, no longer exists in Airtable. Choose another view or all records on the page Copied data.`,
   );
+}
+
+function unreadable(recordId: string): BasetideError {
+  return new BasetideError("source_bad_answer", `Airtable's record ${recordId} cannot be read`, {
+    details: { isRecord: true },
+  });
 }
 
 /** Fingerprints and the digest are of the answer as it was received: they stay in this process's memory. */

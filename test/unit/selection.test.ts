@@ -166,6 +166,28 @@ test("a table that is not copied costs no request, and lists request the copied 
   expect((await connection.getRecord("app1", "tblA", "rectblA1", signal))?.id).toBe("rectblA1");
 });
 
+test("a record of a view that cannot be read exists: its row must not be taken for deleted", async () => {
+  const source = scene();
+  const selection: SourceSelection = {
+    newTables: "copy",
+    tables: { tblA: { copied: true, viewId: "viwA" } },
+  };
+  const plain = source.connection();
+  const flawed: SourceConnection = {
+    ...plain,
+    listByIds: async (...call) => ({
+      ...(await plain.listByIds(...call)),
+      size: 0,
+      unreadable: [{ id: "rectblA1", reason: "fields: expected an object, not missing" }],
+    }),
+  };
+  const connection = selectedSource(flawed, { selection, hash });
+  await expect(connection.getRecord("app1", "tblA", "rectblA1", signal)).rejects.toMatchObject({
+    code: "source_bad_answer",
+    details: { isRecord: true },
+  });
+});
+
 test("a table whose view is gone is not read: its rows must not be taken for deleted", async () => {
   const source = scene();
   const selection: SourceSelection = {
