@@ -6,7 +6,7 @@ import { isBasetideError } from "../../errors";
 import { type Replica, takeReadVersion, trimRecentWrites, writesSince } from "../../replica";
 import { TRIM_INTERVAL_MS } from "../modes/live";
 import { RECENT_MS, SHORTEST_MS } from "../pacing";
-import { type BaseCache, QUIET_SWEEP_AGE_MS, requestSchemaCheck } from "../state";
+import { type BaseCache, QUIET_SWEEP_AGE_MS } from "../state";
 
 /** What a statement that was sent at `sentAt` (performance.now()) found. */
 interface LogState {
@@ -46,7 +46,8 @@ export async function trimOldRecentWrites(
     const isEmpty = latest?.hasRecentWrites === false;
     const judged = isEmpty ? old : await judgedPoint(replica, cache, old);
     // In live mode, checks are hours apart while the feed reports no schema change: it may miss one, or be read late.
-    if (judged < old && points[judged + 1]!.at < now - RECENT_MS) requestSchemaCheck(cache, new Date());
+    if (judged < old && points[judged + 1]!.at < now - RECENT_MS)
+      cache.schemaSeenAt = Number.NEGATIVE_INFINITY;
     if (judged === -1) return;
     if (!isEmpty) {
       // The builds could not catch up without the trimmed entries, nor could tables that have not been used yet.
