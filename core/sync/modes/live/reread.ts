@@ -20,6 +20,7 @@ import {
   type Sweep,
   withSecondRead,
 } from "../../engine";
+import { itemPauseMs } from "../../pacing";
 import type { DirtyBatch, DirtySet, MassChange, MissedChanges } from "../../state";
 import { fingerprintIn, type TableCache, tableCache } from "../../state";
 import type { LiveBatches } from "./batches";
@@ -28,8 +29,7 @@ import { earlyImages, type PageImages } from "./early-reads";
 
 /**
  * A named record that does not exist may have been deleted since, which the feed will report, or the source may have
- * answered "no records" for no reason, as sources do. It is read again after these times, ms. One that cannot be read is read
- * again after the first.
+ * answered "no records" for no reason, as sources do. It is read again after these times, ms.
  */
 const ABSENT_MS: readonly number[] = [2000, 15_000];
 
@@ -129,7 +129,10 @@ async function rereadOnce(
     [...fresh.keys()].filter((id) => !lost.has(id)),
   );
   dirty.requeue(batch, lost);
-  for (const id of unreadable) dirty.defer(batch, id, performance.now() + ABSENT_MS[0]!);
+  for (const id of unreadable) {
+    const failures = (entries.get(id)?.absences ?? 0) + 1;
+    dirty.defer(batch, id, performance.now() + itemPauseMs(failures));
+  }
   await judgeAbsent(work, batch, fresh.size > 0, readVersion);
 }
 
