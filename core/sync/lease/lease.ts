@@ -515,7 +515,8 @@ async function rested({ ctx, baseId, budget, leased }: Lease, restMs: number): P
   // What a client wrote does not wait for the budget.
   while (leased.catchUpRequestedAt) await leased.rest(MOST_PATIENCE_MS);
   const spentMs = budget.spentUntil ? budget.spentUntil.getTime() - Date.now() : Infinity;
-  await ctx.host.restUntil(baseId, Math.min(restMs, spentMs));
+  // This process's clock may be ahead of that by which the month ends.
+  await ctx.host.restUntil(baseId, Math.min(restMs, Math.max(REST_MS, spentMs)));
   return { reason: "rests" };
 }
 
