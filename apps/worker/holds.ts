@@ -19,6 +19,11 @@ const OPENING_MS = 20_000;
 const MEMORY_KEPT_MS = 10 * 60_000;
 /** A lease that is stopped finishes its current pages; after this time, its requests are aborted. */
 const DRAIN_MS = 10_000;
+/**
+ * After this time, one that has not ended all the same is left alone, ms: its base does not wait for what hangs. Handing over what is
+ * known of rows may take so long.
+ */
+const LEAVE_MS = 25_000;
 
 /** A base that this worker holds. */
 interface Hold {
@@ -36,6 +41,8 @@ interface Hold {
   /** Another worker has the job. */
   isLost: boolean;
   over: Promise<void>;
+  /** Resolves `over` although the lease has not ended. */
+  leave: () => void;
 }
 
 /** Time until the next lease of a base after one has ended, ms; null: none for now. */
@@ -172,6 +179,7 @@ export class Holds {
     } else if (known || this.#isClosed) {
       void this.#putBack(job, this.#isClosed ? 0 : NO_ROOM_MS);
     } else {
+      const left = Promise.withResolvers<void>();
       const hold: Hold = {
         job,
         suspect,
@@ -180,10 +188,11 @@ export class Holds {
         stop: new AbortController(),
         kill: new AbortController(),
         isLost: false,
-        over: Promise.resolve(),
+        over: left.promise,
+        leave: left.resolve,
       };
       this.#holds.set(job.baseId, hold);
-      hold.over = this.#keep(hold);
+      hold.over = Promise.race([this.#keep(hold), left.promise]);
     }
   }
 
@@ -193,6 +202,7 @@ export class Holds {
     const isKept = () => !hold.stop.signal.aborted && !this.#around.isSaturated();
     let next = await this.#lease(hold);
     while (next === 0 && isKept()) next = await this.#lease(hold);
+    if (this.#holds.get(baseId) !== hold) return;
     this.#holds.delete(baseId);
     // The cache is useless once another worker has held the base.
     if (hold.stop.signal.aborted) this.caches.delete(baseId);
@@ -255,6 +265,21 @@ export class Holds {
       this.#ctx.log.warn(facts, "a stopped lease has not ended; aborting its requests");
       hold.kill.abort(new BasetideError("sync_stopped"));
     }, DRAIN_MS);
-    void hold.over.finally(() => clearTimeout(late));
+    const hung = setTimeout(() => void this.#leave(hold), LEAVE_MS);
+    void hold.over.finally(() => {
+      clearTimeout(late);
+      clearTimeout(hung);
+    });
+  }
+
+  /** Gives the base of a lease back that does not end. I5: what the lease may still write ends with the next one's epoch. */
+  async #leave(hold: Hold): Promise<void> {
+    const { baseId } = hold.job;
+    this.#ctx.log.error({ baseId }, "a stopped lease does not end; its base is given back");
+    this.#holds.delete(baseId);
+    this.caches.delete(baseId);
+    if (!hold.isLost) await this.#putBack(hold.job, 0);
+    hold.leave();
+    this.#around.onRoom();
   }
 }

@@ -1,5 +1,6 @@
 /** Starts a worker: its rate limiter and queue, its jobs, and its port for health and metrics. */
 import { startAlerts } from "../../core/alerts";
+import { withTimeout } from "../../core/async";
 import type { Context } from "../../core/context";
 import { startWatchdog } from "../../core/control/placement";
 import { listen } from "../../core/http";
@@ -11,6 +12,13 @@ import type { holdLease } from "../../core/sync/lease";
 import { runHousekeeping } from "./housekeeping";
 import { createSyncContext } from "./sync-context";
 import { runWorker, type Worker } from "./worker";
+
+/**
+ * Longest wait of a worker that stops for its leases, and for each of its other parts, ms. All of them wait for the control
+ * plane, which may not answer.
+ */
+const LEASES_MS = 28_000;
+const PART_MS = 12_000;
 
 export interface RunningWorker {
   port: number;
@@ -53,13 +61,23 @@ export async function startWorker(
     port: listener.port,
     worker,
     async stop() {
-      await worker.stop();
-      await watchdog.stop();
-      await sync.limiter.close();
-      await calls.flush();
-      await alerts.stop();
-      await queue.close();
-      await listener.stop();
+      const ended = (part: string, work: Promise<unknown>, ms = PART_MS) =>
+        withTimeout(
+          ms,
+          () => ctx.log.error({ part }, "a part of the worker does not stop; leaving it"),
+          work,
+        );
+      await ended("leases", worker.stop(), LEASES_MS);
+      await Promise.all([
+        ended("watchdog", watchdog.stop()),
+        ended(
+          "limiter",
+          sync.limiter.close().then(() => calls.flush()),
+        ),
+        ended("alerts", alerts.stop()),
+      ]);
+      await ended("queue", queue.close());
+      await ended("listener", listener.stop());
     },
   };
 }

@@ -160,7 +160,6 @@ export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = ho
       await closing;
       freezes.stop();
       void beating.stop();
-      await signingOff;
     },
   };
 }

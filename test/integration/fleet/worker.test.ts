@@ -21,6 +21,24 @@ test.concurrent("a worker that stops releases its base at once, and does not los
   expect(next.worker.busy).toBe(1);
 });
 
+test.concurrent("a worker whose lease does not end stops all the same, and gives the base back", {
+  timeout: 120_000,
+}, async () => {
+  await using fleet = await startFleet({ workers: 0 });
+  const base = await fleet.connect(fleet.sandbox.control.generate({ records: 10, tables: 1 }));
+  const { worker, stop } = await fleet.addWorker(() => new Promise(() => {}));
+  await until(() => worker.busy === 1, { what: "the worker has the base" });
+  const from = performance.now();
+  await stop();
+  expect(performance.now() - from).toBeLessThan(45_000);
+  // A job that had failed would count as a crash of the base.
+  const jobs = await fleet.ctx
+    .db`select state from pgboss.job where name = 'sync' and singleton_key = ${base.id}`;
+  expect([...jobs]).toEqual([{ state: "created" }]);
+  await fleet.addWorker();
+  await fleet.synced(base.id);
+});
+
 test.concurrent("I7: a base whose worker is killed is synced by another one within 30 s", {
   timeout: 90_000,
 }, async () => {
