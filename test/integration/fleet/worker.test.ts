@@ -3,6 +3,8 @@ import { getBase, listRuns, updateSettings } from "../../../core/control/bases";
 import { BasetideError } from "../../../core/errors";
 import type { holdLease } from "../../../core/sync/lease";
 import type { BaseCache } from "../../../core/sync/state";
+import { controlDatabase } from "../../support/database";
+import { faultProxy } from "../../support/fault-proxy";
 import { startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 import { startWorkerProcess } from "../../support/worker-process";
@@ -37,6 +39,23 @@ test.concurrent("a worker whose lease does not end stops all the same, and gives
   expect([...jobs]).toEqual([{ state: "created" }]);
   await fleet.addWorker();
   await fleet.synced(base.id);
+});
+
+test.concurrent("a worker stops although the control plane does not answer", {
+  timeout: 180_000,
+}, async () => {
+  await using database = await controlDatabase();
+  const { hostname, port } = new URL(database.url);
+  await using line = await faultProxy({ host: hostname, port: Number(port || 5432) }, { isPostgres: false });
+  await using fleet = await startFleet({ databaseUrl: line.over(database.url) });
+  const base = await fleet.connect(fleet.sandbox.control.generate({ records: 10, tables: 1 }));
+  await fleet.synced(base.id);
+  line.stall();
+  const from = performance.now();
+  await fleet.workers[0]!.stop();
+  // Each part has a limit.
+  expect(performance.now() - from).toBeLessThan(60_000);
+  line.restore();
 });
 
 test.concurrent("I7: a base whose worker is killed is synced by another one within 30 s", {
