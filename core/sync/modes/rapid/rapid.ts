@@ -137,6 +137,8 @@ function rebuildWatch({ input, cycles }: Rapid): RebuildWatch {
 async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
   const { input, schemaTracker, cycles, stop } = rapid;
   const { replica, epoch } = input;
+  // One that has aborted while the schema was read calls nothing back.
+  stop.throwIfAborted();
   const ended = new Promise<void>((resolve) =>
     stop.addEventListener("abort", () => resolve(), { once: true }),
   );
