@@ -13,12 +13,8 @@ import { runHousekeeping } from "./housekeeping";
 import { createSyncContext } from "./sync-context";
 import { runWorker, type Worker } from "./worker";
 
-/**
- * Longest wait of a worker that stops for its leases, and for each of its other parts, ms. All of them wait for the control
- * plane, which may not answer.
- */
-const LEASES_MS = 28_000;
-const PART_MS = 12_000;
+/** Longest wait of a worker that stops, ms: nearly all of it waits for the control plane, which may not answer. */
+const STOP_MS = 30_000;
 
 export interface RunningWorker {
   port: number;
@@ -61,23 +57,23 @@ export async function startWorker(
     port: listener.port,
     worker,
     async stop() {
-      const ended = (part: string, work: Promise<unknown>, ms = PART_MS) =>
-        withTimeout(
-          ms,
-          () => ctx.log.error({ part }, "a part of the worker does not stop; leaving it"),
-          work,
-        );
-      await ended("leases", worker.stop(), LEASES_MS);
-      await Promise.all([
-        ended("watchdog", watchdog.stop()),
-        ended(
-          "limiter",
-          sync.limiter.close().then(() => calls.flush()),
-        ),
-        ended("alerts", alerts.stop()),
-      ]);
-      await ended("queue", queue.close());
-      await ended("listener", listener.stop());
+      let waitsFor = "";
+      const stopAll = async () => {
+        for (const [part, end] of [
+          ["leases", () => worker.stop()],
+          ["watchdog", () => watchdog.stop()],
+          ["limiter", () => sync.limiter.close()],
+          ["calls", () => calls.flush()],
+          ["alerts", () => alerts.stop()],
+          ["queue", () => queue.close()],
+          ["listener", () => listener.stop()],
+        ] as const) {
+          waitsFor = part;
+          await end();
+        }
+      };
+      const late = () => ctx.log.error({ waitsFor }, "the worker does not stop, and is left as it is");
+      await withTimeout(STOP_MS, late, stopAll());
     },
   };
 }
