@@ -130,6 +130,8 @@ export async function holdLease(
   const base = await ctx.host.base(baseId);
   if (!isToBeSynced(base)) return null;
   const target = await ctx.host.replicaTarget(base);
+  // Another worker may have the base by now, and `kill` may have aborted.
+  if (stop.aborted) return 0;
   const replica = openReplica(target);
   // It runs some twenty statements until its first sweep or rest, and a restarted worker starts many leases at once.
   replica.keep(REST_MS);

@@ -110,4 +110,19 @@ test("the next worker compares only what others have written since, unless a lea
     expect(await sql`select from public.tasks`, what).toHaveLength(RECORDS);
     expect(await work(), what).toEqual({ papers: 1 });
   }
+
+  // A worker that is stopped before its lease begins takes nothing from the one that has the base by now.
+  const epoch = () => sql`select epoch from public_swap._state`;
+  const before = await epoch();
+  const held = syncContext(ctx);
+  const stop = new AbortController();
+  const base = async (baseId: string) => {
+    const found = await held.host.base(baseId);
+    stop.abort();
+    return found;
+  };
+  const stopped = { ...held, host: { ...held.host, base } };
+  const kill = new AbortController().signal;
+  expect(await holdLease(stopped, id, new Map(), { stop: stop.signal, kill })).toBe(0);
+  expect(await epoch()).toEqual(before);
 });
