@@ -126,7 +126,9 @@ export async function run(): Promise<boolean> {
   const connecting = ratio(connectingMs / LIMITS.connectingMs, 1);
   const memory = ratio(peaks.reduce((sum, one) => sum + one, 0) / MB / LIMITS.memoryMb, 1);
   const shown = ROLES.map((role, nth) => `${role} ${(peaks[nth]! / MB).toFixed(0)}`).join(", ");
-  console.log(`\npeak resident memory with one base, MB: ${shown}; in all, of ${LIMITS.memoryMb} MB: ${memory.text}`);
+  console.log(
+    `\npeak resident memory with one base, MB: ${shown}; in all, of ${LIMITS.memoryMb} MB: ${memory.text}`,
+  );
   console.log(`a first copy, of ${LIMITS.copy} times the bare loop (median): ${copies.text}`);
   console.log(`connecting, of ${LIMITS.connectingMs} ms (median): ${connecting.text}`);
   const { rateLimited } = await source.logSummary();

@@ -198,7 +198,9 @@ test("selected fields, ids for names, one record, and a list by POST equal the s
   expect(posted.by).toBe("replica");
   expect((posted.json as Answer).records).toHaveLength(5);
   expect(Date.parse(posted.asOf!)).toBeLessThan(Date.now());
-  const long = await read("People/listRecords", { body: { fields: Array(20_000).fill("Name"), pageSize: 1 } });
+  const long = await read("People/listRecords", {
+    body: { fields: Array(20_000).fill("Name"), pageSize: 1 },
+  });
   expect(long).toMatchObject({ status: 200, by: null });
 });
 
