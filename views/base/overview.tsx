@@ -8,7 +8,6 @@
 import type { Base } from "../../core/control/bases";
 import type { Budget, QuotaUse } from "../../core/control/budgets";
 import type { LagBucket, LagHistory } from "../../core/control/history";
-import { statusOf } from "../../core/control/status";
 import { ago } from "../format";
 import { live } from "../live";
 import { LagCard } from "./lag-chart";
@@ -41,11 +40,9 @@ type OverviewProps = CurrentFacts & SlowFacts;
 /** What these parts count begins when the first sync has finished. */
 const afterFirstSync: readonly string[] = ["history", "tables"];
 
-/** While a first sync begins and runs, its progress is all there is. */
-function isHidden(name: Section, { base, now }: CurrentFacts): boolean {
-  if (base.sync !== null) return false;
-  const isStarting = base.progress !== null || statusOf(base, now).word === "First sync";
-  return isStarting || afterFirstSync.includes(name);
+/** While a first sync runs, its progress is all there is. */
+function isHidden(name: Section, { sync, progress }: Base): boolean {
+  return sync === null && (progress !== null || afterFirstSync.includes(name));
 }
 
 const sections = {
@@ -93,7 +90,8 @@ export function OverviewNews(props: CurrentFacts & { seen: string; slow: SlowFac
   const old = seen.split(".");
   // Without slow facts only the other sections are looked at.
   const facts = { ...current, ...slow } as OverviewProps;
-  const known = (name: Section) => slow !== null || !slowSections.includes(name) || isHidden(name, current);
+  const known = (name: Section) =>
+    slow !== null || !slowSections.includes(name) || isHidden(name, current.base);
   const versions = names.map((name, index) => (known(name) ? versionOf(name, facts) : (old[index] ?? "")));
   return (
     <>
@@ -110,7 +108,7 @@ export function OverviewNews(props: CurrentFacts & { seen: string; slow: SlowFac
 function Part({ name, isNews, ...props }: OverviewProps & { name: Section; isNews?: boolean }) {
   return (
     <div id={name} hx-target:inherited="#dialog" hx-swap-oob={isNews ? "innerMorph" : undefined}>
-      {isHidden(name, props) ? null : sections[name](props)}
+      {isHidden(name, props.base) ? null : sections[name](props)}
     </div>
   );
 }
@@ -136,7 +134,7 @@ function versionsOf(facts: OverviewProps): string[] {
 
 /** A short version of the section's content. */
 function versionOf(name: Section, facts: OverviewProps): string {
-  const content = isHidden(name, facts) ? null : contents[name](facts);
+  const content = isHidden(name, facts.base) ? null : contents[name](facts);
   return Bun.hash(JSON.stringify(content) ?? "").toString(36);
 }
 
