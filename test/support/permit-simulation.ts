@@ -21,12 +21,9 @@ const LIMITS = { requestsPerWindow: 5, slowedPerWindow: 2, userRequestsPerWindow
 const CALL_TIMEOUT_MS = 1000;
 const CONNECTION = { isOpen: true, [Symbol.dispose]() {} } as never;
 const CONNECTIONS = { dropMs: 0, keepWarm() {}, tryTake: () => CONNECTION, take: async () => CONNECTION };
-/**
- * A process may stand still for as long as a lease between its last look at the clock and the request, and longer if it is owed
- * one.
- */
+/** A process may stand still for as long as a lease between its last look at the clock and the request, and a proxy longer. */
 const LONGEST_LATE_MS = 1500;
-const OWED_LATE_MS = 9000;
+const PROXY_LATE_MS = 9000;
 /** How often a connection tries to deliver what it could not. */
 const LATE_MS = 100;
 /** Events at one time, after which something repeats itself. */
@@ -197,8 +194,7 @@ export class SimulatedProcess implements Plane {
   way: Way = "open";
   readonly holder: PermitHolder;
   readonly #world: World;
-  /** By its last heartbeat. */
-  #owed = 0;
+  readonly #isProxy: boolean;
   #busyUntil = 0;
   /** While it stands still between its last look at the clock and the request, its clock goes on. */
   #lateUntil = 0;
@@ -207,6 +203,7 @@ export class SimulatedProcess implements Plane {
 
   constructor(world: World, name?: string) {
     this.#world = world;
+    this.#isProxy = name !== undefined;
     const skewMs = world.random() * 1e6;
     const clock: QuotaClock = {
       now: () => Math.max(world.now, this.#lateUntil) + skewMs,
@@ -257,8 +254,8 @@ export class SimulatedProcess implements Plane {
       this.#count(-1);
     }
     const isLate = !world.isCalm && stallEveryMs > 0 && world.random() < 0.02;
-    const longestMs = this.#owed > 0 ? OWED_LATE_MS : LONGEST_LATE_MS;
-    const lateMs = world.random() * (stallMs > LONGEST_LATE_MS ? longestMs : stallMs);
+    const longestMs = this.#isProxy && stallMs > LONGEST_LATE_MS ? PROXY_LATE_MS : stallMs;
+    const lateMs = world.random() * (this.#isProxy ? longestMs : Math.min(LONGEST_LATE_MS, longestMs));
     const sentAt = Math.max(world.now, this.#lateUntil) + (isLate ? lateMs : 0);
     if (isLate) {
       this.#lateUntil = sentAt;
@@ -296,7 +293,6 @@ export class SimulatedProcess implements Plane {
 
   async heartbeat({ name, session, isProxy, seen, owed, usesOwed }: HeartbeatCall): Promise<HeartbeatAnswer> {
     this.#world.heartbeats++;
-    this.#owed = owed;
     const [row] = await this.#call(
       (db, time) => db<HeartbeatAnswer[]>`
         select * from quota_heartbeat(${name}, ${session}, ${isProxy}, ${seen}, ${owed}, ${usesOwed}, 5, ${time})`,
