@@ -6,6 +6,7 @@
  */
 import net from "node:net";
 import type { Random } from "../../../apps/sandbox/random";
+import { until } from "../../support/poll";
 import { type Attack, Tally } from "../attack";
 import { PIECE_BYTES, roomOnLine } from "../line";
 import type { Service, SourceBase } from "../service";
@@ -19,6 +20,8 @@ const CONSOLE_BYTES = 1_000_000;
 const PART = 1 / 4;
 /** Longest wait until the parts are sent, ms. */
 const SENT_MS = 8000;
+/** Longest wait until requests of an attack before have been answered, ms. */
+const LEFT_MS = 30_000;
 /** The owner's write alone takes a few ms, ms. */
 const SLOW_MS = 4000;
 
@@ -46,6 +49,12 @@ export const halfBodies: Attack = {
       await service.connect(victim, owned!, { api_key: ownerKey!, settings }),
       await service.connect(mallory, own!, { api_key: malloryKey!, settings }),
     ];
+    // What the attack before has left to be answered is over.
+    await until(async () => (await write(service, strange!, strangeKey!, 1)).status === 200, {
+      what: "a stranger may write",
+      timeoutMs: LEFT_MS,
+      intervalMs: 500,
+    });
     const attackers: [who: string, path: string, key: string][] = [
       ["a stranger with a base of their own that is connected", `${own!.id}/Tasks`, malloryKey!],
       ["a stranger with a base that is not connected", `${strange!.id}/Tasks`, strangeKey!],
