@@ -10,6 +10,7 @@ import type { SourceRecord } from "../source";
 import { withoutBarringAliases } from "./aliases";
 import { onReplica, onTable } from "./connection";
 import { onOwnSession } from "./ended-session";
+import { byName } from "./locate";
 import { storable } from "./map-record-text";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
@@ -238,7 +239,7 @@ export async function trimRecentWrites(
 /**
  * Yields the ids of all rows of the live table, in batches.
  *
- * @throws BasetideError `replica_busy`, as `applyRowImages`
+ * @throws BasetideError `replica_busy`, as `applyRowImages`; `shape_changed` if the table has been renamed
  */
 export async function* rowIds(
   { sql, schema }: Replica,
@@ -250,7 +251,7 @@ export async function* rowIds(
     { id: string }[]
   >`select id::text as id from ${sql.unsafe(schema)}.${sql(table.spec.name)}`;
   const batches = query.cursor(10_000)[Symbol.asyncIterator]();
-  const next = () => onTable(() => batches.next());
+  const next = () => byName(() => onTable(() => batches.next()));
   for (let batch = await next(); !batch.done; batch = await next()) yield batch.value.map((row) => row.id);
 }
 

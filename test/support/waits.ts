@@ -174,6 +174,11 @@ export const waits: Wait[] = [
   },
   { at: "core/replica/provision.ts overRaces", end: "MAX_ATTEMPTS", report: "the caller's error" },
   {
+    at: "core/sync/engine/live-ids.ts liveIds",
+    end: "MANY_TRIES renames of the table",
+    report: "the table's failure",
+  },
+  {
     at: "core/sync/engine/reader.ts restarting",
     end: "the caller's number of attempts",
     report: "the base's error",

@@ -26,7 +26,6 @@ import {
   nameConflict,
   type RecentWrite,
   recentWritesSince,
-  rowIds,
   type ShapeChange,
   settleDependents,
   shapeChanges,
@@ -39,6 +38,7 @@ import { FIRST_FAILURE_PAUSE_MS, MOST_PATIENCE_MS, TICK_MS, TRIES } from "../pac
 import type { FilledBuild, VersionByScan, VersionedPage } from "../state";
 import { Fingerprints, fingerprintIn, MassChange, mappingOf, type TableCache } from "../state";
 import { evidenceOf } from "./evidence";
+import { liveIds } from "./live-ids";
 import { type Put, putLive } from "./put-live";
 import { readAsNow } from "./read-as";
 import { metered, type Reader, readTable, restarting } from "./reader";
@@ -180,7 +180,7 @@ async function fillBuild(sweep: Sweep, source: SourceTable, spec: TableSpec): Pr
  * out.
  */
 async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: TableCache) {
-  const { reader, schemaTracker, replica, cache } = sweep;
+  const { reader, schemaTracker, cache } = sweep;
   const { fingerprints } = table;
   const filled = {
     readVersions: new Map() as VersionByScan,
@@ -202,15 +202,12 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
   const { live } = schemaTracker.table(build.spec.tableId);
   if (!live) return filled;
   const { isDamaged, isReplaced } = live.spec;
-  const ids: string[] = [];
-  try {
-    for await (const batch of rowIds(replica, live)) {
-      for (const id of batch) if (fingerprints.scanOf(id) === undefined) ids.push(id);
-    }
-  } catch (error) {
+  const isLeftOut = (id: string) => fingerprints.scanOf(id) === undefined;
+  const ids = await liveIds(sweep, build.spec.tableId, isLeftOut).catch((error: unknown) => {
     // The damage may be that the table, or its column of ids, is gone.
-    if (!isDamaged || !isBasetideError(error, "internal")) throw error;
-  }
+    if (!isDamaged || !isBasetideError(error, "shape_changed")) throw error;
+    return [];
+  });
   const missing = { ids, witness, emptySpellMs: cache.emptySpellMs };
   const kept = filled.unreadable.flatMap(({ id }) => id ?? []);
   for await (const { found, unreadable } of evidenceOf(reader, source, missing)) {

@@ -86,7 +86,6 @@ export class SchemaTracker {
   /** Columns with cells that they cannot hold, as this sync has found for good; see `checkSchema`. */
   readonly oddColumns = new Set<string>();
   readonly #options: SchemaTrackerOptions;
-  /** Cells that the selection no longer copies as they are, and that live tables still had at the last check. */
   #schema: SourceSchema = { tables: [] };
   #catalog: Catalog = new Map();
   /** Number of catalog reads that have begun, and the number of the read that the current catalog comes from. */

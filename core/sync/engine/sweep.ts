@@ -11,7 +11,6 @@ import {
   type Replica,
   type RowImageBatch,
   recentWritesSince,
-  rowIds,
   type ShapeChange,
 } from "../../replica";
 import type { RecordPage, SourceTable, UnreadableRecord } from "../../source";
@@ -25,6 +24,7 @@ import {
 } from "../state";
 import { inComparisonTurn } from "./comparison-turns";
 import { evidenceOf } from "./evidence";
+import { liveIds } from "./live-ids";
 import { readAsNow, rememberRead } from "./read-as";
 import { type Reader, readTable, restarting } from "./reader";
 import type { SchemaTracker } from "./schema-tracker";
@@ -160,7 +160,7 @@ async function sweepOnce(
   table = liveTable(sweep, table);
   table.witness = witness;
   if (isComparing || fingerprints.size > fingerprints.seen) {
-    const missing = { ids: await unseenIds(sweep, table), witness };
+    const missing = { ids: await liveIds(sweep, source.id, (id) => !fingerprints.hasSeen(id)), witness };
     unreadable.push(...(await judge(sweep, source, table, missing, outcome)));
     table = liveTable(sweep, table);
   }
@@ -251,14 +251,6 @@ async function writtenIds(
   const entries = await recentWritesSince(replica, live.spec.tableId, readVersion);
   const written = new Set(entries.filter(({ record }) => !record).map(({ recordId }) => recordId));
   return kept.filter((id) => written.has(id));
-}
-
-async function unseenIds({ replica }: Sweep, { live, fingerprints }: TableCache): Promise<string[]> {
-  const ids: string[] = [];
-  for await (const batch of rowIds(replica, live)) {
-    for (const id of batch) if (!fingerprints.hasSeen(id)) ids.push(id);
-  }
-  return ids;
 }
 
 /**

@@ -11,9 +11,24 @@ import { type Engine, testEngine } from "../../support/engine";
 import { watchForHalves } from "../../support/half-tables";
 import { slowness } from "../../support/machine-speed";
 import { replicaState } from "../../support/replica-state";
-import { type History, histories, World } from "../../support/schema-history";
+import { type History, histories, type Step, World } from "../../support/schema-history";
 
 const HISTORIES = Number(process.env.HISTORIES ?? 12);
+
+const step = (kind: Step["kind"], table = 0, pick = 0, during?: number): Step => ({
+  kind,
+  table,
+  field: 0,
+  pick,
+  during,
+});
+/** A table that gets a column is renamed while its records are read, because the schema is read again for another table. */
+const RENAMED_WHILE_FILLED: History = [
+  [step("rename table", 0, 102, 1), step("delete field", 1), step("add field"), step("create")],
+  [step("create")],
+  [step("create")],
+  [step("create")],
+];
 
 async function live(engine: Engine, world: World, history: History): Promise<void> {
   const { source } = engine;
@@ -68,7 +83,8 @@ test("after any history of edits, schema changes and settings, the replica equal
     }
   });
   const seed = process.env.SEED ? { seed: Number(process.env.SEED) } : {};
-  await fc.assert(isLike, { numRuns: HISTORIES, endOnFailure: !process.env.SEED, ...seed });
+  const examples: [History][] = [[RENAMED_WHILE_FILLED]];
+  await fc.assert(isLike, { numRuns: HISTORIES, endOnFailure: !process.env.SEED, examples, ...seed });
   expect(reads).toBeGreaterThan(HISTORIES * 10);
 });
 
