@@ -2,7 +2,8 @@
  * Writes the service into a folder, as images and servers run it: `bun apps/bundle.ts <folder>`.
  *
  * Its modules and packages are a few minified files there, which a process loads by role: from their sources, the three roles
- * take 34 MB more when they have started (257 instead of 224). Programs start by the same paths. Packages are there with their licenses and manifests, which scanners of images read.
+ * take 34 MB more when they have started (257 instead of 224). Programs start by the same paths. Packages are there with their
+ * licenses and manifests, which scanners of images read.
  */
 import { cpSync, mkdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";

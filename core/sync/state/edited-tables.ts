@@ -22,7 +22,8 @@ export class EditedTables {
     this.#named = named;
   }
 
-  isSlow(tableId: string): void {
+  /** Records that the latest modified records of the table took too long to find. */
+  recordSlow(tableId: string): void {
     this.#slowUntil.set(tableId, performance.now() + RECENT_MS);
   }
 }

@@ -2,7 +2,8 @@
  * Reads the records that a notification is probably about while the feed is asked what it is about: an edit is in SQL after one
  * answer of the source instead of two.
  *
- * They are the latest modified records of a table that the feed has named twice in a row. Of them, only those count that the feed names.
+ * They are the latest modified records of a table that the feed has named twice in a row. Of them, only those count that the feed
+ * names.
  * L5. An image counts as a read after the change if the feed names the record once, and all cells that changed are in the image as
  *     the feed tells them. An image from before the change would have another cell there: the feed names everything in between, too.
  *     All other records are read as if there had been no early read.
@@ -71,7 +72,7 @@ export function beginEarlyRead(setting: EarlySetting): EarlyRead | undefined {
     })
     .finally(() => abort[Symbol.dispose]());
   const giveUp = () => {
-    editedTables.isSlow(tableId);
+    editedTables.recordSlow(tableId);
     resolve(undefined);
   };
   return {
