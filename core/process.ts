@@ -1,6 +1,7 @@
 /** Startup and shutdown of every process: the context, the signals, and the release of resources in reverse order. */
 import { once } from "node:events";
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { withTimeout } from "./async";
 import { type Config, readConfig } from "./config";
 import type { Context } from "./context";
 import { BasetideError, errorCodes } from "./errors";
@@ -14,8 +15,8 @@ import { createSecretBox, loadSecretKeys } from "./secrets";
 import { printable } from "./terminal";
 import { startTracing } from "./trace";
 
-/** Longest time for a process whose start failed to release its resources, ms. */
-const RELEASE_MS = 8000;
+/** Longest time that a process takes to stop, ms: its supervisor kills it soon after, without a word (systemd after 30 s). */
+const STOP_MS = 28_000;
 
 /** A started component: a listener, a worker. */
 export interface Running {
@@ -130,10 +131,12 @@ export async function runRoles<Role extends string>(
     log.info("started");
     log.info({ signal: await signal }, "stopping");
     void secondSignal().then(() => process.exit(1));
-    await releases.disposeAsync();
-    log.info("stopped");
+    const isReleased = releases.disposeAsync().then(() => true);
+    const isStopped = await withTimeout(STOP_MS, () => false, isReleased);
+    if (isStopped) log.info("stopped");
+    else log.error("the process does not stop, and ends as it is");
     // A connection that was being opened meanwhile, and is no longer in a pool, would keep the process running.
-    process.exit(0);
+    process.exit(isStopped ? 0 : 1);
   } catch (error) {
     await endFailed(name, error, releases, clean);
   }
@@ -160,7 +163,7 @@ export async function endFailed(
 ): Promise<never> {
   console.error(printable(clean(`basetide ${role}: ${failureMessage(caught)}`)));
   if (asControlError(caught).code === "internal") console.error(printable(clean(stackOf(caught))));
-  await Promise.race([releases.disposeAsync().catch(() => {}), Bun.sleep(RELEASE_MS)]);
+  await withTimeout(STOP_MS, () => {}, releases.disposeAsync()).catch(() => {});
   process.exit(1);
 }
 

@@ -1,6 +1,5 @@
 /** Starts a worker: its rate limiter and queue, its jobs, and its port for health and metrics. */
 import { startAlerts } from "../../core/alerts";
-import { withTimeout } from "../../core/async";
 import type { Context } from "../../core/context";
 import { startWatchdog } from "../../core/control/placement";
 import { listen } from "../../core/http";
@@ -12,9 +11,6 @@ import type { holdLease } from "../../core/sync/lease";
 import { runHousekeeping } from "./housekeeping";
 import { createSyncContext } from "./sync-context";
 import { runWorker, type Worker } from "./worker";
-
-/** Longest wait of a worker that stops, ms: nearly all of it waits for the control plane, which may not answer. */
-const STOP_MS = 30_000;
 
 export interface RunningWorker {
   port: number;
@@ -57,23 +53,13 @@ export async function startWorker(
     port: listener.port,
     worker,
     async stop() {
-      let waitsFor = "";
-      const stopAll = async () => {
-        for (const [part, end] of [
-          ["leases", () => worker.stop()],
-          ["watchdog", () => watchdog.stop()],
-          ["limiter", () => sync.limiter.close()],
-          ["calls", () => calls.flush()],
-          ["alerts", () => alerts.stop()],
-          ["queue", () => queue.close()],
-          ["listener", () => listener.stop()],
-        ] as const) {
-          waitsFor = part;
-          await end();
-        }
-      };
-      const late = () => ctx.log.error({ waitsFor }, "the worker does not stop, and is left as it is");
-      await withTimeout(STOP_MS, late, stopAll());
+      await worker.stop();
+      await watchdog.stop();
+      await sync.limiter.close();
+      await calls.flush();
+      await alerts.stop();
+      await queue.close();
+      await listener.stop();
     },
   };
 }
