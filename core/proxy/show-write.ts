@@ -6,7 +6,15 @@
  */
 import { selectingOf } from "../control/bases";
 import { isBasetideError } from "../errors";
-import { type SourceRecord, type SourceSchema, selectedCells, treatmentsOf, viewOf } from "../source";
+import type { TableSpec } from "../replica";
+import {
+  isCellHash,
+  type SourceRecord,
+  type SourceSchema,
+  selectedCells,
+  treatmentsOf,
+  viewOf,
+} from "../source";
 import type { AnsweredRecord, WriteAnswer } from "./answer";
 import type { ConnectedBase } from "./connected-bases";
 import type { WritesContext } from "./context";
@@ -176,6 +184,10 @@ function shower(
       if (view.isOutdated) ctx.requestSchemaCheck([base.id]);
       const copied = images && view.isComplete ? selected(tableId, byFieldId(images, view)) : null;
       if (!copied) return { tableId, lost: ids };
+      if (view.live && hasPlainCells(view.live.spec, copied.records)) {
+        for (const id of ids) handle.oddAt.set(id, performance.now());
+        return { tableId, lost: [] };
+      }
       const applied = await applyTo(handle, view, copied);
       if (applied !== "shape_changed") {
         const { lost, odd } = applied;
@@ -245,6 +257,17 @@ async function applyTo(
     if (isBasetideError(error, "shape_changed")) return "shape_changed";
     throw error;
   }
+}
+
+/**
+ * Has a hashed column a cell that is not a hash? Then the selection has just changed, and either this process or the table
+ * has an earlier one. A sync that knows the current one shows the records.
+ */
+function hasPlainCells({ columns }: TableSpec, records: SourceRecord[]): boolean {
+  const hashed = columns.filter(({ type }) => type === "hashed");
+  return records.some(({ fields }) =>
+    hashed.some(({ fieldId }) => fields[fieldId] != null && !isCellHash(fields[fieldId])),
+  );
 }
 
 function keysOf(records: AnsweredRecord[]): Set<string> {

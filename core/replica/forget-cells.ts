@@ -9,10 +9,10 @@ import type { Replica } from "./replica";
 
 export interface CellsToForget {
   tableId: string;
-  /** SQL name of the table. */
-  name: string;
-  /** The fields and their columns; null: all cells of the table. */
-  columns: { fieldId: string; name: string }[] | null;
+  /** SQL name of the table; null: only the recent-writes log has such cells. */
+  name: string | null;
+  /** The fields and, with the table's name, their columns; null: all cells of the table. */
+  columns: { fieldId: string; name: string | null }[] | null;
 }
 
 /**
@@ -40,15 +40,15 @@ export function cellsToForget(catalog: Catalog, { tables, whole = [] }: SourceSc
 
 /**
  * Returns the cells that the selection omits, hashes or leaves out, whether or not tables have them: the recent-writes log may
- * still have some from before, if what forgot them was cut short. Their columns are not known, and their history stays.
+ * have some from a proxy that did not know the selection yet, or from before, if what forgot them was cut short.
  */
 export function cellsNotShown({ tables, whole = [] }: SourceSchema): CellsToForget[] {
   return whole.flatMap(({ id, fields }) => {
     const copied = tables.find((table) => table.id === id);
     const plain = new Set(copied?.fields.filter(({ type }) => type !== "hashed").map((field) => field.id));
     const hidden = fields.filter((field) => !plain.has(field.id));
-    const columns = copied ? hidden.map((field) => ({ fieldId: field.id, name: "" })) : null;
-    return columns?.length === 0 ? [] : [{ tableId: id, name: "", columns }];
+    const columns = copied ? hidden.map((field) => ({ fieldId: field.id, name: null })) : null;
+    return columns?.length === 0 ? [] : [{ tableId: id, name: null, columns }];
   });
 }
 

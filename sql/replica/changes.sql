@@ -92,7 +92,8 @@ exception when dependent_objects_still_exist or lock_not_available or deadlock_d
 end $drop_history$;
 
 -- forget_cells(epoch, table id, name, fields, columns): removes the values of these columns from recorded changes, and
--- those of the fields from the recent-writes log unless they are hashes. Null: all values of the table.
+-- those of the fields from the recent-writes log unless they are hashes. Null: all values of the table; without a name, the
+-- recorded changes stay. Skips entries of the log that a writer holds, which could deadlock.
 create or replace function {{swap}}.forget_cells(
   p_epoch bigint, p_table_id text, p_name text, p_fields text[], p_columns text[]
 ) returns void language plpgsql as $forget_cells$
@@ -101,13 +102,20 @@ declare
 begin
   perform {{swap}}.fence(p_epoch);
   if p_fields is null then
-    update {{swap}}._recent_writes set image = null where table_id = p_table_id and image is not null;
+    update {{swap}}._recent_writes as w set image = null from (
+      select j.record_id from {{swap}}._recent_writes as j
+      where j.table_id = p_table_id and j.image is not null for update of j skip locked
+    ) as found
+    where w.table_id = p_table_id and w.record_id = found.record_id;
   end if;
   foreach v_field in array coalesce(p_fields, '{}') loop
-    update {{swap}}._recent_writes as w set image = w.image #- array['fields', v_field]
-    where w.table_id = p_table_id and w.image #>> array['fields', v_field] !~ '^[0-9a-f]{64}$';
+    update {{swap}}._recent_writes as w set image = w.image #- array['fields', v_field] from (
+      select j.record_id from {{swap}}._recent_writes as j
+      where j.table_id = p_table_id and j.image #>> array['fields', v_field] !~ '^[0-9a-f]{64}$' for update of j skip locked
+    ) as found
+    where w.table_id = p_table_id and w.record_id = found.record_id;
   end loop;
-  if to_regclass('{{swap}}._sync_history') is null then
+  if p_name is null or to_regclass('{{swap}}._sync_history') is null then
     return;
   elsif p_columns is null then
     delete from {{swap}}._sync_history where table_name = p_name;

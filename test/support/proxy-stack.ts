@@ -43,7 +43,7 @@ export interface Replicated {
   ownerUrl: string;
   rows(table: string): Promise<Record<string, unknown>[]>;
   /** Runs syncs until one that began after this call has completed. */
-  sync(): Promise<void>;
+  sync(by?: BaseCaches): Promise<void>;
 }
 
 export interface ProxyStack extends AsyncDisposable {
@@ -133,10 +133,10 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
       reader,
       ownerUrl: own ?? hostedUrl((await replicaTarget(ctx, base)).url),
       rows: async (table) => (await dumpTable(reader, table)) as Record<string, unknown>[],
-      async sync() {
+      async sync(by = caches) {
         const from = Date.now();
         const stop = new AbortController();
-        const lease = holdLease(managed, base.id, caches, {
+        const lease = holdLease(managed, base.id, by, {
           stop: stop.signal,
           kill: new AbortController().signal,
         });

@@ -11,7 +11,6 @@ import {
   asRefusal,
   type Catalog,
   type CatalogTable,
-  cellsNotShown,
   cellsToForget,
   changeShape,
   dropColumns,
@@ -527,7 +526,7 @@ export class SchemaTracker {
     const isPlanned =
       inPlace.length + rebuild.length + drop.length > 0 || this.#retryAt < Number.POSITIVE_INFINITY;
     const { cache } = this.#options;
-    const isOwed = this.#moved.size > 0 || cache.toForget?.length !== 0;
+    const isOwed = this.#moved.size > 0 || cache.toForget.length > 0;
     return !isPlanned && !isOwed && cache.catalog?.catalog === this.#catalog;
   }
 
@@ -583,16 +582,12 @@ export class SchemaTracker {
     this.#moved = moved;
   }
 
-  /**
-   * Once when they are first seen, and once more when the tables have none: writes were recorded until then. A worker that begins
-   * with the base does not know whether that was done.
-   */
+  /** Once when they are first seen, and once more when the tables have none: writes were recorded until then. */
   async #forgetCells(): Promise<void> {
     const { cache, replica, epoch } = this.#options;
-    const before = cache.toForget ?? cellsNotShown(cache.schema!);
     const now = cellsToForget(this.#catalog, cache.schema!);
-    if (!Bun.deepEquals(before, now))
-      for (const cells of [...before, ...now]) await forgetCells(replica, epoch, cells);
+    if (!Bun.deepEquals(cache.toForget, now))
+      for (const cells of [...cache.toForget, ...now]) await forgetCells(replica, epoch, cells);
     cache.toForget = now;
   }
 

@@ -3,7 +3,14 @@
  * read, and once a schema check has shown whether it was written by a name that had moved.
  */
 import { isBasetideError } from "../../errors";
-import { type Replica, takeReadVersion, trimRecentWrites, writesSince } from "../../replica";
+import {
+  cellsNotShown,
+  forgetCells,
+  type Replica,
+  takeReadVersion,
+  trimRecentWrites,
+  writesSince,
+} from "../../replica";
 import { TRIM_INTERVAL_MS } from "../modes/live";
 import { RECENT_MS, SHORTEST_MS } from "../pacing";
 import { type BaseCache, QUIET_SWEEP_AGE_MS } from "../state";
@@ -16,8 +23,8 @@ interface LogState {
 }
 
 /**
- * Stores a read version of the current time, and trims the recent-writes log up to a read version of two minutes ago.
- * If another transaction holds the log, it is trimmed the next time.
+ * Removes cells from the log that the selection does not show. Stores a read version of the current time, and trims the
+ * log up to a read version of two minutes ago. If another transaction holds the log, it is trimmed the next time.
  *
  * @param readAt since this time (performance.now()) the log entries of all tables have been read, and every read that
  *   is still running has started
@@ -37,13 +44,15 @@ export async function trimOldRecentWrites(
       ? { at: latest.sentAt, readVersion: latest.readVersion }
       : { at: now, readVersion: await takeReadVersion(replica) },
   );
+  const isEmpty = latest?.hasRecentWrites === false;
+  if (!isEmpty && cache.schema)
+    for (const cells of cellsNotShown(cache.schema)) await forgetCells(replica, cache.epoch, cells);
   // A read version may be that old when it is first used, with a second to spare. An image that was requested earlier is
   // rejected, and its record is read again.
   const oldest = Math.min(now - 2 * QUIET_SWEEP_AGE_MS, readAt - QUIET_SWEEP_AGE_MS - SHORTEST_MS);
   const old = points.findLastIndex(({ at }) => at < oldest);
   if (old === -1) return;
   try {
-    const isEmpty = latest?.hasRecentWrites === false;
     const judged = isEmpty ? old : await judgedPoint(replica, cache, old);
     // In live mode, checks are hours apart while the feed reports no schema change: it may miss one, or be read late.
     if (judged < old && points[judged + 1]!.at < now - RECENT_MS)

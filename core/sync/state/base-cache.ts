@@ -79,8 +79,8 @@ export interface BaseCache {
   schema: SourceSchema | null;
   /** The same as compressed JSON, while the base rests. */
   packedSchema: Uint8Array | null;
-  /** The cells in plain text that tables had at the last schema check, and should not; null: not known. */
-  toForget: CellsToForget[] | null;
+  /** The cells in plain text that tables had at the last schema check, and should not. */
+  toForget: CellsToForget[];
   /** The replica's catalog as it was last read. */
   catalog: KnownCatalog | null;
   /** The state of `_sync_issues` whose issues the last run reported. */
@@ -172,7 +172,7 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     selection: null,
     schema: null,
     packedSchema: null,
-    toForget: null,
+    toForget: [],
     catalog: null,
     issuesState: null,
     schemaAsking: undefined,

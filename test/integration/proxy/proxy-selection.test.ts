@@ -5,6 +5,7 @@ import { accountByEmail } from "../../../core/control/accounts";
 import { getBase, readSelectable, setSelection } from "../../../core/control/bases";
 import { createCellHash, type SourceSelection } from "../../../core/source";
 import { asker, authByHeader } from "../../support/console";
+import { until } from "../../support/poll";
 import { type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";
 import { wholeText } from "../../support/select";
 
@@ -105,6 +106,32 @@ test("a write that names omitted and hashed fields passes to Airtable, and SQL s
   expect(new Set(rows.map(({ mail }) => mail))).toEqual(new Set([expect.stringMatching(/^[0-9a-f]{64}$/)]));
   expect(new Set(rows.map(({ mail }) => mail)).size).toBe(1);
   expect(Object.keys(rows[0]!)).not.toContain("notes");
+});
+
+test("a proxy that knows an earlier selection than the table has does not empty hashed cells, and what it records is forgotten", async () => {
+  const { db } = stack.managed;
+  const [known] = await db<{ selection: never }[]>`select selection from bases where id = ${base.base.id}`;
+  const [before] = await base.rows("contacts");
+  await db`update bases set selection = null where id = ${base.base.id}`;
+  const fields = { Name: "Ada L.", Mail: `late ${SECRET}` };
+  const isLeft = async () => (await call("PATCH", `Contacts/${before!.id}`, { fields })).sql === "pending";
+  await until(isLeft, { what: "the proxy knows the other selection", timeoutMs: 20_000 });
+  const shown = (await base.rows("contacts")).find(({ id }) => id === before!.id);
+  expect(shown!.mail).toMatch(/^[0-9a-f]{64}$/);
+  const image = { fields: { [ids["Contacts.Notes"]!]: SECRET, [ids["Contacts.Mail"]!]: SECRET } };
+  await stack.withOwner(base, async (sql) => {
+    // As a proxy records it whose table was replaced meanwhile.
+    await sql`
+      insert into public_swap._recent_writes (table_id, record_id, applied_version, gone, image, read_version, written)
+      values (${ids.Contacts!}, 'recLate', nextval('public_swap._versions'), false, ${sql.json(image)}, 1, true)`;
+    expect(await wholeText(sql)).not.toContain(`late ${SECRET}`);
+    await db`update bases set selection = ${db.json(known!.selection)} where id = ${base.base.id}`;
+    await base.sync(new Map());
+    const wasForgotten = async () => !(await wholeText(sql)).includes(SECRET);
+    await until(wasForgotten, { what: "what was recorded is forgotten" });
+  });
+  const late = (await base.rows("contacts")).find(({ id }) => id === before!.id);
+  expect(late!.mail).toMatch(/^[0-9a-f]{64}$/);
 });
 
 test("a write to a table that is not copied is Airtable's alone, by name and by id", async () => {
