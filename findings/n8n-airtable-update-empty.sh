@@ -29,7 +29,8 @@ async function update(item, updateAllMatches) {
     { id: "rec2", fields: { Name: "Bob" } },
     { id: "rec3", fields: { Name: "Cleo" } },
   ];
-  const parameters = { "columns.mappingMode": "autoMapInputData", "columns.matchingColumns": ["Email"], options: { updateAllMatches }, authentication: "token" };
+  const columns = { "columns.mappingMode": "autoMapInputData", "columns.matchingColumns": ["Email"] };
+  const parameters = { ...columns, options: { updateAllMatches }, authentication: "token" };
   const changed = [];
   const node = {
     getNodeParameter: (name) => parameters[name],
@@ -48,7 +49,7 @@ async function update(item, updateAllMatches) {
       },
     },
   };
-  const error = await execute.call(node, [{ json: item }], "app1", "tbl1").then(() => undefined, (failure) => failure.message);
+  const error = await execute.call(node, [{ json: item }], "app1", "tbl1").then(() => {}, ({ message }) => message);
   console.log(JSON.stringify(item), updateAllMatches ? "all matches" : "one match", "->", error ?? changed.join(", "));
 }
 await update({ Email: "ann@example.org", Status: "Paid" });
