@@ -95,36 +95,28 @@ function Choice({ choice, actors, bases }: ActivityProps) {
 export function ActivityEntries({ entries, subjects, isFiltered, older, now }: EntriesProps) {
   return (
     <div id="entries" class="stack">
-      {entries.length === 0 ? (
-        <Empty title={isFiltered ? "No entry matches" : "Nothing yet"}>
-          {isFiltered
-            ? "Choose another kind, person or base."
-            : "Connected bases, changed settings, invitations and other changes are listed here."}
-        </Empty>
-      ) : (
-        <Table
-          caption="Activity"
-          head={[{ text: "When" }, { text: "Who" }, { text: "What" }, { text: "Details" }]}
-        >
-          {entries.map((entry) => {
+      <Table
+        caption="Activity"
+        rows={entries}
+        empty={
+          <Empty title={isFiltered ? "No entry matches" : "Nothing yet"}>
+            {isFiltered
+              ? "Choose another kind, person or base."
+              : "Connected bases, changed settings, invitations and other changes are listed here."}
+          </Empty>
+        }
+        columns={(column) => [
+          column({ text: "When", class: "nowrap" }, ({ at }) => <Ago at={at} now={now} />),
+          column({ text: "Who", class: "wrap" }, (entry) => <Who entry={entry} />),
+          column({ text: "What", isHead: true, class: "wrap" }, (entry) => (
+            <What entry={entry} subjects={subjects} />
+          )),
+          column({ text: "Details", class: "wrap" }, (entry) => {
             const details = detailsOf(entry, subjects);
-            return (
-              <tr key={entry.id}>
-                <td class="nowrap">
-                  <Ago at={entry.at} now={now} />
-                </td>
-                <td class="wrap">
-                  <Who entry={entry} />
-                </td>
-                <th scope="row" class="wrap">
-                  <What entry={entry} subjects={subjects} />
-                </th>
-                <td class="wrap">{details === "" ? null : <bdi>{details}</bdi>}</td>
-              </tr>
-            );
-          })}
-        </Table>
-      )}
+            return details === "" ? null : <bdi>{details}</bdi>;
+          }),
+        ]}
+      />
       {older ? (
         <ButtonLink href={older} kind="quiet">
           Older

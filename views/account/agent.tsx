@@ -274,41 +274,26 @@ function Rules({ path, reads, mayRule, form }: RulesProps) {
         {mayRule ? null : "Only the account's owner makes rules."}
       </p>
       {form?.errors.remove ? <ErrorNote>{form.errors.remove}</ErrorNote> : null}
-      {all.length === 0 ? (
-        <p>No rules: a member approves every change.</p>
-      ) : (
-        <Table
-          caption="Rules"
-          head={[
-            { text: "Base" },
-            { text: "Table" },
-            { text: "Fields" },
-            { text: "Records an hour", isNumber: true },
-            { text: "Allowed by" },
-            { text: "Action", isHidden: true },
-          ]}
-        >
-          {all.map((rule) => (
-            <tr key={rule.id}>
-              <td class="wrap">{rule.base}</td>
-              <th scope="row" class="wrap">
-                {rule.table}
-              </th>
-              <td class="wrap">{rule.fields.join(", ")}</td>
-              <td class="number">{inDigits(rule.updatesPerHour)}</td>
-              <td class="wrap">{rule.createdBy}</td>
-              <td class="number">
-                <Form action={action}>
-                  <input type="hidden" name="remove" value={rule.id} />
-                  <Button isSmall>
-                    Remove<span class="visually-hidden"> the rule of {rule.table}</span>
-                  </Button>
-                </Form>
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        caption="Rules"
+        rows={all}
+        empty={<p>No rules: a member approves every change.</p>}
+        columns={(column) => [
+          column({ text: "Base", class: "wrap" }, (rule) => rule.base),
+          column({ text: "Table", isHead: true, class: "wrap" }, (rule) => rule.table),
+          column({ text: "Fields", class: "wrap" }, (rule) => rule.fields.join(", ")),
+          column({ text: "Records an hour", isNumber: true }, (rule) => inDigits(rule.updatesPerHour)),
+          column({ text: "Allowed by", class: "wrap" }, (rule) => rule.createdBy),
+          column({ text: "Action", isHidden: true, class: "number" }, (rule) => (
+            <Form action={action}>
+              <input type="hidden" name="remove" value={rule.id} />
+              <Button isSmall>
+                Remove<span class="visually-hidden"> the rule of {rule.table}</span>
+              </Button>
+            </Form>
+          )),
+        ]}
+      />
       <FormPanel
         id="new-rule"
         action={action}
@@ -364,42 +349,29 @@ function Calls({ agent, calls, now }: Pick<Props, "agent" | "calls" | "now">) {
   const nameOf = new Map(agent.bases.map(({ baseId, name }) => [baseId, name]));
   return (
     <Card id="calls" title="Latest calls">
-      {calls.length === 0 ? (
-        <Empty title="No calls yet">Connect the client with the address and the token.</Empty>
-      ) : (
-        <Table
-          caption={`Latest calls, newest first: ${counted(calls.length, "call")}`}
-          head={[
-            { text: "When" },
-            { text: "Tool" },
-            { text: "Base" },
-            { text: "Rows", isNumber: true },
-            { text: "Time", isNumber: true },
-            { text: "Result" },
-          ]}
-        >
-          {calls.map((call, at) => (
-            <tr key={at}>
-              <td class="nowrap">
-                <Ago at={call.calledAt} now={now} />
-              </td>
-              <th scope="row">
-                <code>{call.tool}</code>
-              </th>
-              <td class="wrap">{call.baseId === null ? "–" : (nameOf.get(call.baseId) ?? call.baseId)}</td>
-              <td class="number">{call.rows === null ? "–" : inDigits(call.rows)}</td>
-              <td class="number">{inDigits(call.ms)} ms</td>
-              <td class="wrap">
-                {call.errorCode === "" ? (
-                  <Badge tone="green">OK</Badge>
-                ) : (
-                  <Badge tone="yellow">{call.errorCode}</Badge>
-                )}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        caption={`Latest calls, newest first: ${counted(calls.length, "call")}`}
+        rows={calls}
+        empty={<Empty title="No calls yet">Connect the client with the address and the token.</Empty>}
+        columns={(column) => [
+          column({ text: "When", class: "nowrap" }, (call) => <Ago at={call.calledAt} now={now} />),
+          column({ text: "Tool", isHead: true }, (call) => <code>{call.tool}</code>),
+          column({ text: "Base", class: "wrap" }, (call) =>
+            call.baseId === null ? "–" : (nameOf.get(call.baseId) ?? call.baseId),
+          ),
+          column({ text: "Rows", isNumber: true }, (call) =>
+            call.rows === null ? "–" : inDigits(call.rows),
+          ),
+          column({ text: "Time", isNumber: true }, (call) => <>{inDigits(call.ms)} ms</>),
+          column({ text: "Result", class: "wrap" }, (call) =>
+            call.errorCode === "" ? (
+              <Badge tone="green">OK</Badge>
+            ) : (
+              <Badge tone="yellow">{call.errorCode}</Badge>
+            ),
+          ),
+        ]}
+      />
     </Card>
   );
 }

@@ -13,35 +13,28 @@ export function Agents({ agents, form, now }: { agents: Agent[]; form: FormState
         AI clients that read your bases by SQL, at no cost in calls to Airtable, and may propose changes that
         a member approves. <a href="/docs/agents">How it works</a>
       </p>
-      {agents.length === 0 ? (
-        <Empty title="No agents yet">No AI client can read anything until you create one.</Empty>
-      ) : (
-        <Table
-          caption="Agents"
-          head={[
-            { text: "Name" },
-            { text: "Reads" },
-            { text: "Changes" },
-            { text: "Last used" },
-            { text: "Created" },
-          ]}
-        >
-          {agents.map((agent) => (
-            <tr key={agent.id}>
-              <th scope="row" class="wrap">
-                <a href={`/account/agents/${agent.id}`}>{agent.name}</a>{" "}
-                {agent.hasToken ? null : <Badge tone="yellow">No token</Badge>}
-              </th>
-              <td class="wrap">{agent.bases.map(({ name }) => name).join(", ") || "Nothing"}</td>
-              <td class="wrap">{changesOf(agent)}</td>
-              <td class="nowrap">{agent.lastUsedAt ? <Ago at={agent.lastUsedAt} now={now} /> : "never"}</td>
-              <td class="nowrap">
-                <Ago at={agent.createdAt} now={now} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        caption="Agents"
+        rows={agents}
+        empty={<Empty title="No agents yet">No AI client can read anything until you create one.</Empty>}
+        columns={(column) => [
+          column({ text: "Name", isHead: true, class: "wrap" }, (agent) => (
+            <>
+              <a href={`/account/agents/${agent.id}`}>{agent.name}</a>{" "}
+              {agent.hasToken ? null : <Badge tone="yellow">No token</Badge>}
+            </>
+          )),
+          column(
+            { text: "Reads", class: "wrap" },
+            (agent) => agent.bases.map(({ name }) => name).join(", ") || "Nothing",
+          ),
+          column({ text: "Changes", class: "wrap" }, (agent) => changesOf(agent)),
+          column({ text: "Last used", class: "nowrap" }, (agent) =>
+            agent.lastUsedAt ? <Ago at={agent.lastUsedAt} now={now} /> : "never",
+          ),
+          column({ text: "Created", class: "nowrap" }, (agent) => <Ago at={agent.createdAt} now={now} />),
+        ]}
+      />
     </Card>
   );
 }

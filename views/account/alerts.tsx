@@ -93,16 +93,14 @@ function Others({ members }: { members: Preference[] }) {
   return (
     <Card id="others" title="E-mail to other members">
       <p class="muted">Each member chooses their own alerts on this page.</p>
-      <Table caption="Other members" head={[{ text: "E-mail" }, { text: "Alerts" }]}>
-        {members.map((member) => (
-          <tr key={member.userId}>
-            <th scope="row" class="wrap">
-              {member.email}
-            </th>
-            <td>{listKinds(member.kinds)}</td>
-          </tr>
-        ))}
-      </Table>
+      <Table
+        caption="Other members"
+        rows={members}
+        columns={(column) => [
+          column({ text: "E-mail", isHead: true, class: "wrap" }, (member) => member.email),
+          column("Alerts", (member) => listKinds(member.kinds)),
+        ]}
+      />
     </Card>
   );
 }
@@ -113,31 +111,21 @@ function Webhooks(props: { webhooks: Webhook[]; now: Date; children: ComponentCh
   return (
     <Card id="webhooks" title="Webhooks">
       {children}
-      {webhooks.length === 0 ? (
-        <p class="muted">None yet: alerts can be sent to a chat, or to a program of yours.</p>
-      ) : (
-        <Table
-          caption="Webhooks"
-          head={[{ text: "Name" }, { text: "State" }, { text: "Alerts" }, { text: "Action", isHidden: true }]}
-        >
-          {webhooks.map((webhook) => (
-            <tr key={webhook.id}>
-              <th scope="row" class="wrap">
-                <bdi>{webhook.name}</bdi>
-              </th>
-              <td>
-                <WebhookState webhook={webhook} now={now} />
-              </td>
-              <td>{listKinds(webhook.kinds)}</td>
-              <td class="number">
-                <ButtonLink isSmall href={`/account/alerts/webhooks/${webhook.id}`}>
-                  Change<span class="visually-hidden"> {webhook.name}</span>
-                </ButtonLink>
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        caption="Webhooks"
+        rows={webhooks}
+        empty={<p class="muted">None yet: alerts can be sent to a chat, or to a program of yours.</p>}
+        columns={(column) => [
+          column({ text: "Name", isHead: true, class: "wrap" }, (webhook) => <bdi>{webhook.name}</bdi>),
+          column("State", (webhook) => <WebhookState webhook={webhook} now={now} />),
+          column("Alerts", (webhook) => listKinds(webhook.kinds)),
+          column({ text: "Action", isHidden: true, class: "number" }, (webhook) => (
+            <ButtonLink isSmall href={`/account/alerts/webhooks/${webhook.id}`}>
+              Change<span class="visually-hidden"> {webhook.name}</span>
+            </ButtonLink>
+          )),
+        ]}
+      />
     </Card>
   );
 }

@@ -51,65 +51,62 @@ export function AccountCallsCard({ calls }: { calls: AccountCalls }) {
           </p>
         </>
       )}
-      <CallsTable caption={`Calls by base, the last ${days.length} days`} first="Base">
-        {bases.map((base) => (
-          <Row key={base.id} calls={base.total}>
+      <CallsTable
+        caption={`Calls by base, the last ${days.length} days`}
+        first="Base"
+        rows={bases.map((base) => ({
+          name: (
             <a href={`/bases/${base.id}/freshness?range=30d#calls-card`}>
               <bdi>{base.name}</bdi>
             </a>
-          </Row>
-        ))}
-      </CallsTable>
+          ),
+          calls: base.total,
+        }))}
+      />
       <details hidden={total === 0}>
         <summary>By day and base</summary>
-        <CallsTable caption="Calls by day and base, the latest day first" first="Day (UTC), base">
-          {days
+        <CallsTable
+          caption="Calls by day and base, the latest day first"
+          first="Day (UTC), base"
+          rows={days
             .map(({ at }, index) => ({ at, index }))
             .toReversed()
             .flatMap(({ at, index }) =>
-              bases
-                .map((base) => ({ at, base, calls: base.days[index]! }))
-                .filter(({ calls: of }) => of.sync + of.client + of.console > 0),
+              bases.map((base) => ({
+                name: (
+                  <>
+                    <span class="nowrap">{monthDay(at)}</span> <bdi>{base.name}</bdi>
+                  </>
+                ),
+                calls: base.days[index]!,
+              })),
             )
-            .map(({ at, base, calls: of }) => (
-              <Row key={`${at.toISOString()} ${base.id}`} calls={of}>
-                <span class="nowrap">{monthDay(at)}</span> <bdi>{base.name}</bdi>
-              </Row>
-            ))}
-        </CallsTable>
+            .filter(({ calls: of }) => of.sync + of.client + of.console > 0)}
+        />
       </details>
     </Card>
   );
 }
 
-function CallsTable(props: { caption: string; first: string; children: ComponentChildren }) {
+function CallsTable(props: {
+  caption: string;
+  first: string;
+  rows: { name: ComponentChildren; calls: CallsOfBase["total"] }[];
+}) {
   return (
     <Table
       caption={props.caption}
       onPhone="fit"
-      head={[
-        { text: props.first },
-        ...callKinds.map(({ text }) => ({ text, isNumber: true })),
-        { text: "Total", isNumber: true },
+      rows={props.rows}
+      columns={(column) => [
+        column({ text: props.first, isHead: true, class: "wrap" }, ({ name }) => name),
+        ...callKinds.map(({ text, kind }) =>
+          column({ text, isNumber: true }, ({ calls }) => inDigits(calls[kind])),
+        ),
+        column({ text: "Total", isNumber: true }, ({ calls }) =>
+          inDigits(calls.sync + calls.client + calls.console),
+        ),
       ]}
-    >
-      {props.children}
-    </Table>
-  );
-}
-
-function Row({ calls, children }: { calls: CallsOfBase["total"]; children: ComponentChildren }) {
-  return (
-    <tr>
-      <th scope="row" class="wrap">
-        {children}
-      </th>
-      {callKinds.map(({ kind }) => (
-        <td key={kind} class="number">
-          {inDigits(calls[kind])}
-        </td>
-      ))}
-      <td class="number">{inDigits(calls.sync + calls.client + calls.console)}</td>
-    </tr>
+    />
   );
 }

@@ -17,52 +17,43 @@ export function ConnectedPrograms({ connections, consoleUrl, now }: ConnectedPro
         <a href="/docs/agents">How to connect one</a>
       </p>
       <CopyField id="mcp-address" label="Address for the client" value={`${consoleUrl}/mcp`} />
-      {connections.length === 0 ? (
-        <Empty title="No programs yet">
-          Give a client the address above, and it sends you here to agree.
-        </Empty>
-      ) : (
-        <Table
-          caption="Connected programs"
-          head={[
-            { text: "Program" },
-            { text: "Agent" },
-            { text: "May" },
-            { text: "Connected" },
-            { text: "Last token" },
-            { text: "Action", isHidden: true },
-          ]}
-        >
-          {connections.map((one) => (
-            <tr key={one.id}>
-              <th scope="row" class="wrap">
-                <bdi>{one.clientName}</bdi>
-                <div class="muted small">{new URL(one.clientId).host}</div>
-              </th>
-              <td class="wrap">
-                <bdi>{one.agentName}</bdi>
-              </td>
-              <td>{one.scopes.includes("agent:propose") ? "Read, propose" : "Read"}</td>
-              <td>
-                <Ago at={one.connectedAt} now={now} />
-                <div class="muted small wrap">{one.connectedBy}</div>
-              </td>
-              <td class="nowrap">
-                {one.isExpired || one.refreshedAt === null ? (
-                  <Badge tone="red">Expired</Badge>
-                ) : (
-                  <Ago at={one.refreshedAt} now={now} />
-                )}
-              </td>
-              <td class="number">
-                <DialogLink kind="quiet" isSmall href={`/account/connections/${one.id}/revoke`}>
-                  Disconnect<span class="visually-hidden"> {one.clientName}</span>
-                </DialogLink>
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        caption="Connected programs"
+        rows={connections}
+        empty={
+          <Empty title="No programs yet">
+            Give a client the address above, and it sends you here to agree.
+          </Empty>
+        }
+        columns={(column) => [
+          column({ text: "Program", isHead: true, class: "wrap" }, (one) => (
+            <>
+              <bdi>{one.clientName}</bdi>
+              <div class="muted small">{new URL(one.clientId).host}</div>
+            </>
+          )),
+          column({ text: "Agent", class: "wrap" }, (one) => <bdi>{one.agentName}</bdi>),
+          column("May", (one) => (one.scopes.includes("agent:propose") ? "Read, propose" : "Read")),
+          column("Connected", (one) => (
+            <>
+              <Ago at={one.connectedAt} now={now} />
+              <div class="muted small wrap">{one.connectedBy}</div>
+            </>
+          )),
+          column({ text: "Last token", class: "nowrap" }, (one) =>
+            one.isExpired || one.refreshedAt === null ? (
+              <Badge tone="red">Expired</Badge>
+            ) : (
+              <Ago at={one.refreshedAt} now={now} />
+            ),
+          ),
+          column({ text: "Action", isHidden: true, class: "number" }, (one) => (
+            <DialogLink kind="quiet" isSmall href={`/account/connections/${one.id}/revoke`}>
+              Disconnect<span class="visually-hidden"> {one.clientName}</span>
+            </DialogLink>
+          )),
+        ]}
+      />
     </Card>
   );
 }

@@ -82,31 +82,30 @@ export function Members(props: MembersProps) {
         ) : null}
         <Table
           caption="Members"
-          head={[{ text: "E-mail" }, { text: "Role" }, { text: "Action", isHidden: true }]}
-        >
-          {members.map((member) => (
-            <tr key={member.userId}>
-              <th scope="row" class="wrap">
+          rows={members}
+          columns={(column) => [
+            column({ text: "E-mail", isHead: true, class: "wrap" }, (member) => (
+              <>
                 {member.email} {member.userId === currentUser.userId ? <Badge>You</Badge> : null}
-              </th>
-              <td>
-                {isOwner && member.role !== "owner" ? (
-                  <RoleForm member={member} />
-                ) : (
-                  roleLabels[member.role].label
-                )}
-              </td>
-              <td class="number">
-                {member.role !== "owner" && (isOwner || member.userId === currentUser.userId) ? (
-                  <ButtonLink href={`/account/members/${member.userId}/remove`} kind="quiet" isSmall>
-                    {member.userId === currentUser.userId ? "Leave" : "Remove"}
-                    <span class="visually-hidden"> {member.email}</span>
-                  </ButtonLink>
-                ) : null}
-              </td>
-            </tr>
-          ))}
-        </Table>
+              </>
+            )),
+            column("Role", (member) =>
+              isOwner && member.role !== "owner" ? (
+                <RoleForm member={member} />
+              ) : (
+                roleLabels[member.role].label
+              ),
+            ),
+            column({ text: "Action", isHidden: true, class: "number" }, (member) =>
+              member.role !== "owner" && (isOwner || member.userId === currentUser.userId) ? (
+                <ButtonLink href={`/account/members/${member.userId}/remove`} kind="quiet" isSmall>
+                  {member.userId === currentUser.userId ? "Leave" : "Remove"}
+                  <span class="visually-hidden"> {member.email}</span>
+                </ButtonLink>
+              ) : null,
+            ),
+          ]}
+        />
       </Card>
       {invitations.length > 0 ? <Invitations invitations={invitations} isOwner={isOwner} /> : null}
       {isOwner ? null : (
@@ -142,34 +141,22 @@ function Invitations({ invitations, isOwner }: { invitations: Invitation[]; isOw
     <Card id="invitations" title="Invited">
       <Table
         caption="Open invitations"
-        head={[
-          { text: "E-mail" },
-          { text: "Role" },
-          { text: "Open until" },
-          { text: "Action", isHidden: true },
+        rows={invitations}
+        columns={(column) => [
+          column({ text: "E-mail", isHead: true, class: "wrap" }, (invitation) => invitation.email),
+          column("Role", (invitation) => roleLabels[invitation.role].label),
+          column("Open until", (invitation) => <Time at={invitation.expiresAt} form="minute" />),
+          column({ text: "Action", isHidden: true, class: "number" }, (invitation) =>
+            isOwner ? (
+              <Form action={`/account/invitations/${invitation.id}/withdraw`}>
+                <Button kind="quiet" isSmall>
+                  Withdraw<span class="visually-hidden"> the invitation for {invitation.email}</span>
+                </Button>
+              </Form>
+            ) : null,
+          ),
         ]}
-      >
-        {invitations.map((invitation) => (
-          <tr key={invitation.id}>
-            <th scope="row" class="wrap">
-              {invitation.email}
-            </th>
-            <td>{roleLabels[invitation.role].label}</td>
-            <td>
-              <Time at={invitation.expiresAt} form="minute" />
-            </td>
-            <td class="number">
-              {isOwner ? (
-                <Form action={`/account/invitations/${invitation.id}/withdraw`}>
-                  <Button kind="quiet" isSmall>
-                    Withdraw<span class="visually-hidden"> the invitation for {invitation.email}</span>
-                  </Button>
-                </Form>
-              ) : null}
-            </td>
-          </tr>
-        ))}
-      </Table>
+      />
     </Card>
   );
 }

@@ -13,40 +13,25 @@ export function Proposals({ proposals, bases, now }: { proposals: ChangeSet[]; b
   };
   return (
     <Card id="proposals" title="Proposals">
-      {proposals.length === 0 ? (
-        <Empty title="No proposals yet">
-          Changes that agents propose wait here. Nothing changes in Airtable until a member approves it.
-        </Empty>
-      ) : (
-        <Table
-          caption="Proposals, first those that wait"
-          head={[
-            { text: "Proposal" },
-            { text: "State" },
-            { text: "Base" },
-            { text: "Operations", isNumber: true },
-            { text: "By" },
-            { text: "Proposed" },
-          ]}
-        >
-          {proposals.map((set) => (
-            <tr key={set.id}>
-              <th scope="row" class="wrap">
-                <a href={`${changesPath({ id: set.baseId })}/${set.id}`}>{set.note || set.id}</a>
-              </th>
-              <td>
-                <SetState state={set.state} />
-              </td>
-              <td class="wrap">{nameOf(set.baseId)}</td>
-              <td class="number">{inDigits(operationsOf(set))}</td>
-              <td class="wrap">{set.createdBy ?? "–"}</td>
-              <td class="nowrap">
-                <Ago at={set.createdAt} now={now} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        caption="Proposals, first those that wait"
+        rows={proposals}
+        empty={
+          <Empty title="No proposals yet">
+            Changes that agents propose wait here. Nothing changes in Airtable until a member approves it.
+          </Empty>
+        }
+        columns={(column) => [
+          column({ text: "Proposal", isHead: true, class: "wrap" }, (set) => (
+            <a href={`${changesPath({ id: set.baseId })}/${set.id}`}>{set.note || set.id}</a>
+          )),
+          column("State", (set) => <SetState state={set.state} />),
+          column({ text: "Base", class: "wrap" }, (set) => nameOf(set.baseId)),
+          column({ text: "Operations", isNumber: true }, (set) => inDigits(operationsOf(set))),
+          column({ text: "By", class: "wrap" }, (set) => set.createdBy ?? "–"),
+          column({ text: "Proposed", class: "nowrap" }, (set) => <Ago at={set.createdAt} now={now} />),
+        ]}
+      />
     </Card>
   );
 }

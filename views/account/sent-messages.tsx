@@ -17,29 +17,22 @@ export function Messages({ messages, now }: { messages: SentMessage[]; now: Date
   return (
     <Table
       caption="Messages"
-      head={[{ text: "When" }, { text: "What" }, { text: "Delivery" }, { text: "To" }]}
-    >
-      {messages.map((message) => (
-        <tr key={message.id}>
-          <td class="nowrap">
-            <Ago at={message.at} now={now} />
-          </td>
-          <th scope="row" class="wrap">
-            <bdi>{message.subject}</bdi>
-          </th>
-          <td class="wrap">
+      rows={messages}
+      columns={(column) => [
+        column({ text: "When", class: "nowrap" }, (message) => <Ago at={message.at} now={now} />),
+        column({ text: "What", isHead: true, class: "wrap" }, (message) => <bdi>{message.subject}</bdi>),
+        column({ text: "Delivery", class: "wrap" }, (message) => (
+          <>
             <Badge tone={states[message.state].tone}>{states[message.state].text}</Badge>
             {message.error ? (
               <p class="small muted">
                 {message.error}; {counted(message.attempts, "attempt")}
               </p>
             ) : null}
-          </td>
-          <td class="wrap">
-            <bdi>{message.to}</bdi>
-          </td>
-        </tr>
-      ))}
-    </Table>
+          </>
+        )),
+        column({ text: "To", class: "wrap" }, (message) => <bdi>{message.to}</bdi>),
+      ]}
+    />
   );
 }

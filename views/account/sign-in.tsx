@@ -28,35 +28,29 @@ export function SignInSettings(props: SignInSettingsProps) {
       <Card id="sessions" title="Active sessions" actions={<EndOthers count={sessions.length - 1} />}>
         <Table
           caption="Your sessions"
-          head={[
-            { text: "Browser" },
-            { text: "IP address" },
-            { text: "Signed in" },
-            { text: "Action", isHidden: true },
-          ]}
-        >
-          {sessions.map((session) => (
-            <tr key={session.id}>
-              <th scope="row">
+          rows={sessions}
+          columns={(column) => [
+            column({ text: "Browser", isHead: true }, (session) => (
+              <>
                 {browserOf(session.userAgent)}{" "}
                 {session.id === currentUser.sessionId ? <Badge tone="green">This session</Badge> : null}
-              </th>
-              <td>{addressOf(session.ipAddress)}</td>
-              <td class="nowrap">
-                <Ago at={session.createdAt} now={now} />
-              </td>
-              <td class="number">
-                {session.id === currentUser.sessionId ? null : (
-                  <Form action={`/account/sessions/${session.id}/revoke`}>
-                    <Button kind="quiet" isSmall>
-                      Sign out<span class="visually-hidden"> {browserOf(session.userAgent)}</span>
-                    </Button>
-                  </Form>
-                )}
-              </td>
-            </tr>
-          ))}
-        </Table>
+              </>
+            )),
+            column("IP address", (session) => addressOf(session.ipAddress)),
+            column({ text: "Signed in", class: "nowrap" }, (session) => (
+              <Ago at={session.createdAt} now={now} />
+            )),
+            column({ text: "Action", isHidden: true, class: "number" }, (session) =>
+              session.id === currentUser.sessionId ? null : (
+                <Form action={`/account/sessions/${session.id}/revoke`}>
+                  <Button kind="quiet" isSmall>
+                    Sign out<span class="visually-hidden"> {browserOf(session.userAgent)}</span>
+                  </Button>
+                </Form>
+              ),
+            ),
+          ]}
+        />
       </Card>
       <Card id="password-card" title="Password">
         <FormPanel
@@ -121,18 +115,20 @@ function Services({ services, hasTwoFactor }: Pick<SignInSettingsProps, "service
           ? "They do not sign you in while two-factor authentication is on."
           : "A linked service signs you in without your password. Its address must be that of your account."}
       </p>
-      <Table caption="Sign-in services" head={[{ text: "Service" }, { text: "Action", isHidden: true }]}>
-        {services.map(({ id, name, isLinked }) => (
-          <tr key={id}>
-            <th scope="row">
+      <Table
+        caption="Sign-in services"
+        rows={services}
+        columns={(column) => [
+          column({ text: "Service", isHead: true }, ({ name, isLinked }) => (
+            <>
               {name} {isLinked ? <Badge tone="green">Linked</Badge> : null}
-            </th>
-            <td class="number">
-              <ServiceAction id={id} name={name} isLinked={isLinked} mayLink={!hasTwoFactor} />
-            </td>
-          </tr>
-        ))}
-      </Table>
+            </>
+          )),
+          column({ text: "Action", isHidden: true, class: "number" }, ({ id, name, isLinked }) => (
+            <ServiceAction id={id} name={name} isLinked={isLinked} mayLink={!hasTwoFactor} />
+          )),
+        ]}
+      />
     </Card>
   );
 }

@@ -50,46 +50,26 @@ export function Tokens(props: TokensProps) {
           Tokens call the management API at <code class="wrap">{consoleUrl}/api/v1</code>, within their scopes
           and the role of the member who created them. See the <a href="/docs/api">API reference</a>.
         </p>
-        {tokens.length === 0 ? (
-          <Empty title="No tokens yet">Create one for each app that calls the API.</Empty>
-        ) : (
-          <Table
-            caption="API tokens"
-            head={[
-              { text: "Name" },
-              { text: "Token" },
-              { text: "Scopes" },
-              { text: "Created" },
-              { text: "Expires" },
-              { text: "Last used" },
-              { text: "Action", isHidden: true },
-            ]}
-          >
-            {tokens.map((one) => (
-              <tr key={one.id}>
-                <th scope="row" class="wrap">
-                  {one.name}
-                </th>
-                <td class="nowrap">
-                  <code>{one.prefix}…</code>
-                </td>
-                <td>{listScopes(one.scopes)}</td>
-                <td class="nowrap">
-                  <Ago at={one.createdAt} now={now} />
-                </td>
-                <td class="nowrap">
-                  <Expiry at={one.expiresAt} now={now} />
-                </td>
-                <td class="nowrap">{one.lastUsedAt ? <Ago at={one.lastUsedAt} now={now} /> : "never"}</td>
-                <td class="number">
-                  <DialogLink kind="quiet" isSmall href={`/account/tokens/${one.id}/revoke`}>
-                    Revoke<span class="visually-hidden"> {one.name}</span>
-                  </DialogLink>
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
+        <Table
+          caption="API tokens"
+          rows={tokens}
+          empty={<Empty title="No tokens yet">Create one for each app that calls the API.</Empty>}
+          columns={(column) => [
+            column({ text: "Name", isHead: true, class: "wrap" }, (one) => one.name),
+            column({ text: "Token", class: "nowrap" }, (one) => <code>{one.prefix}…</code>),
+            column("Scopes", (one) => listScopes(one.scopes)),
+            column({ text: "Created", class: "nowrap" }, (one) => <Ago at={one.createdAt} now={now} />),
+            column({ text: "Expires", class: "nowrap" }, (one) => <Expiry at={one.expiresAt} now={now} />),
+            column({ text: "Last used", class: "nowrap" }, (one) =>
+              one.lastUsedAt ? <Ago at={one.lastUsedAt} now={now} /> : "never",
+            ),
+            column({ text: "Action", isHidden: true, class: "number" }, (one) => (
+              <DialogLink kind="quiet" isSmall href={`/account/tokens/${one.id}/revoke`}>
+                Revoke<span class="visually-hidden"> {one.name}</span>
+              </DialogLink>
+            )),
+          ]}
+        />
       </Card>
     </>
   );

@@ -65,26 +65,19 @@ export function CallsCard({ history }: { history: BaseHistory }) {
         <Table
           caption={`Calls per ${per}`}
           onPhone="fit"
-          head={[
-            per === "day" ? { text: "Day (UTC)" } : { text: "From", isTime: true },
-            ...shown.map(({ text }) => ({ text, isNumber: true })),
+          rows={calls.filter((_, index) => sums[index]! > 0).toReversed()}
+          columns={(column) => [
+            column(
+              per === "day"
+                ? { text: "Day (UTC)", class: "nowrap" }
+                : { text: "From", isTime: true, class: "nowrap" },
+              ({ at }) => when(at),
+            ),
+            ...shown.map(({ text, kind }) =>
+              column({ text, isNumber: true }, (bucket) => inDigits(bucket[kind])),
+            ),
           ]}
-        >
-          {calls
-            .map((bucket, index) => ({ bucket, sum: sums[index]! }))
-            .toReversed()
-            .filter(({ sum }) => sum > 0)
-            .map(({ bucket }) => (
-              <tr key={bucket.at.toISOString()}>
-                <td class="nowrap">{when(bucket.at)}</td>
-                {shown.map(({ kind }) => (
-                  <td key={kind} class="number">
-                    {inDigits(bucket[kind])}
-                  </td>
-                ))}
-              </tr>
-            ))}
-        </Table>
+        />
       </details>
     </Card>
   );
@@ -96,16 +89,13 @@ function Callers({ callers }: { callers: CallerCalls[] }) {
     <Table
       caption="Calls of your apps by API key"
       onPhone="fit"
-      head={[{ text: "API key" }, { text: "Calls", isNumber: true }, { text: "Share", isNumber: true }]}
-    >
-      {callers.map((caller) => (
-        <tr key={`${caller.kind} ${caller.name}`}>
-          <th scope="row">{nameOf(caller)}</th>
-          <td class="number">{inDigits(caller.calls)}</td>
-          <td class="number">{Math.round((100 * caller.calls) / total)} %</td>
-        </tr>
-      ))}
-    </Table>
+      rows={callers}
+      columns={(column) => [
+        column({ text: "API key", isHead: true }, nameOf),
+        column({ text: "Calls", isNumber: true }, ({ calls }) => inDigits(calls)),
+        column({ text: "Share", isNumber: true }, ({ calls }) => `${Math.round((100 * calls) / total)} %`),
+      ]}
+    />
   );
 }
 

@@ -53,38 +53,21 @@ export function ChangeSetsPage({ base, sets, now }: { base: Base; sets: ChangeSe
           </>
         )}
       </p>
-      {sets.length === 0 ? (
-        <NoChangeSets base={base} />
-      ) : (
-        <Table
-          caption="Change sets, newest first"
-          head={[
-            { text: "Change set" },
-            { text: "State" },
-            { text: "Operations", isNumber: true },
-            { text: "Applied", isNumber: true },
-            { text: "By" },
-            { text: "Created" },
-          ]}
-        >
-          {sets.map((set) => (
-            <tr key={set.id}>
-              <th scope="row" class="wrap">
-                <a href={`${changesPath(base)}/${set.id}`}>{set.note || set.id}</a>
-              </th>
-              <td>
-                <SetState state={set.state} />
-              </td>
-              <td class="number">{inDigits(operationsOf(set))}</td>
-              <td class="number">{inDigits(set.counts.applied ?? 0)}</td>
-              <td class="wrap">{set.createdBy ?? "–"}</td>
-              <td class="nowrap">
-                <Ago at={set.createdAt} now={now} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        caption="Change sets, newest first"
+        rows={sets}
+        empty={<NoChangeSets base={base} />}
+        columns={(column) => [
+          column({ text: "Change set", isHead: true, class: "wrap" }, (set) => (
+            <a href={`${changesPath(base)}/${set.id}`}>{set.note || set.id}</a>
+          )),
+          column("State", (set) => <SetState state={set.state} />),
+          column({ text: "Operations", isNumber: true }, (set) => inDigits(operationsOf(set))),
+          column({ text: "Applied", isNumber: true }, (set) => inDigits(set.counts.applied ?? 0)),
+          column({ text: "By", class: "wrap" }, (set) => set.createdBy ?? "–"),
+          column({ text: "Created", class: "nowrap" }, (set) => <Ago at={set.createdAt} now={now} />),
+        ]}
+      />
     </Card>
   );
 }
@@ -164,25 +147,21 @@ function Operations({ base, items }: Pick<OneProps, "base" | "items">) {
   return (
     <Table
       caption="Operations, in their order"
-      head={[{ text: "Operation" }, { text: "Table" }, { text: "Cells" }, { text: "Result" }]}
-    >
-      {items.map((item) => (
-        <tr key={item.position}>
-          <th scope="row" class="nowrap">
-            {operationWords[item.operation]}
-          </th>
-          <td class="wrap">
+      rows={items}
+      columns={(column) => [
+        column(
+          { text: "Operation", isHead: true, class: "nowrap" },
+          (item) => operationWords[item.operation],
+        ),
+        column({ text: "Table", class: "wrap" }, (item) => (
+          <>
             <bdi>{item.table}</bdi> <RecordLink base={base} item={item} />
-          </td>
-          <td class="wrap">
-            <CellChanges item={item} />
-          </td>
-          <td class="wrap">
-            <ItemResult {...item} />
-          </td>
-        </tr>
-      ))}
-    </Table>
+          </>
+        )),
+        column({ text: "Cells", class: "wrap" }, (item) => <CellChanges item={item} />),
+        column({ text: "Result", class: "wrap" }, (item) => <ItemResult {...item} />),
+      ]}
+    />
   );
 }
 

@@ -31,24 +31,21 @@ export function IssueRecords(props: {
         <FieldName base={base} shape={shape} group={{ table, column, table_id, field_id }} />
         <p class="wrap">{reason}</p>
       </div>
-      {page.rows.length === 0 ? (
-        <Empty title={isFirst ? "No such issues now" : "No more records"}>
-          The values have been corrected in Airtable, or the records were deleted.
-        </Empty>
-      ) : (
-        <Table caption="Records with this issue" head={[{ text: "Record" }, { text: "Since" }]}>
-          {page.rows.map(({ id, value, seenAt }) => (
-            <tr key={id}>
-              <td class="wrap">
-                <IssueRecord base={base} table={table} tableId={table_id} id={id} value={value} />
-              </td>
-              <td>
-                <Time at={seenAt} form="minute" />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        caption="Records with this issue"
+        rows={page.rows}
+        empty={
+          <Empty title={isFirst ? "No such issues now" : "No more records"}>
+            The values have been corrected in Airtable, or the records were deleted.
+          </Empty>
+        }
+        columns={(column) => [
+          column({ text: "Record", class: "wrap" }, ({ id, value }) => (
+            <IssueRecord base={base} table={table} tableId={table_id} id={id} value={value} />
+          )),
+          column("Since", ({ seenAt }) => <Time at={seenAt} form="minute" />),
+        ]}
+      />
       <nav class="actions" aria-label="Pages">
         <ButtonLink href={path}>All issues</ButtonLink>
         {isFirst ? null : <ButtonLink href={pathOf({})}>First page</ButtonLink>}

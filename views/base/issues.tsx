@@ -110,19 +110,20 @@ function ObjectTable({ issues }: { issues: IssueGroup[] }) {
       </p>
       <Table
         caption="Objects that a rebuild could not keep"
-        head={[{ text: "Object" }, { text: "Statements" }, { text: "Reason" }]}
-      >
-        {issues.map((issue) => (
-          <tr key={`${issue.table} ${issue.column}`}>
-            <th scope="row" class="wrap">
+        rows={issues}
+        columns={(column) => [
+          column({ text: "Object", isHead: true, class: "wrap" }, (issue) => (
+            <>
               <code>{issue.table}</code>
               {issue.column ? `: ${issue.column}` : null}
-            </th>
-            <td class="wrap">{issue.value ? <code>{issue.value}</code> : "–"}</td>
-            <td class="wrap">{issue.reason}</td>
-          </tr>
-        ))}
-      </Table>
+            </>
+          )),
+          column({ text: "Statements", class: "wrap" }, (issue) =>
+            issue.value ? <code>{issue.value}</code> : "–",
+          ),
+          column({ text: "Reason", class: "wrap" }, (issue) => issue.reason),
+        ]}
+      />
     </>
   );
 }
@@ -131,32 +132,19 @@ function CellTable({ caption, base, shape, groups }: GroupsProps & { caption: st
   return (
     <Table
       caption={caption}
-      head={[
-        { text: "Field" },
-        { text: "Reason" },
-        { text: "Records", isNumber: true },
-        { text: "Example" },
-        { text: "Mute", isHidden: true },
+      rows={groups}
+      columns={(column) => [
+        column({ text: "Field", isHead: true, class: "wrap" }, (group) => (
+          <FieldName base={base} shape={shape} group={group} />
+        )),
+        column({ text: "Reason", class: "wrap" }, (group) => group.reason),
+        column({ text: "Records", isNumber: true }, (group) => <RecordCount base={base} group={group} />),
+        column({ text: "Example", class: "wrap" }, (group) => <Example base={base} group={group} />),
+        column({ text: "Mute", isHidden: true, class: "nowrap" }, (group) => (
+          <MuteForm base={base} field={group} label={nameOf(shape, group)} />
+        )),
       ]}
-    >
-      {groups.map((group) => (
-        <tr key={`${group.table} ${group.column} ${group.reason}`}>
-          <th scope="row" class="wrap">
-            <FieldName base={base} shape={shape} group={group} />
-          </th>
-          <td class="wrap">{group.reason}</td>
-          <td class="number">
-            <RecordCount base={base} group={group} />
-          </td>
-          <td class="wrap">
-            <Example base={base} group={group} />
-          </td>
-          <td class="nowrap">
-            <MuteForm base={base} field={group} label={nameOf(shape, group)} />
-          </td>
-        </tr>
-      ))}
-    </Table>
+    />
   );
 }
 
@@ -251,23 +239,19 @@ function MutedFields({ base, shape, groups }: GroupsProps) {
       {quiet.length > 0 ? (
         <Table
           caption="Muted fields without issues"
-          head={[{ text: "Without issues now" }, { text: "Mute", isHidden: true }]}
-        >
-          {quiet.map(({ tableId, fieldId }) => {
+          rows={quiet.map(({ tableId, fieldId }) => {
             const field = { table_id: tableId, field_id: fieldId };
-            const label = nameOf(shape, { ...field, table: tableId, column: fieldId });
-            return (
-              <tr key={`${tableId} ${fieldId}`}>
-                <th scope="row" class="wrap">
-                  <bdi>{label}</bdi>
-                </th>
-                <td class="nowrap">
-                  <MuteForm base={base} field={field} label={label} />
-                </td>
-              </tr>
-            );
+            return { field, label: nameOf(shape, { ...field, table: tableId, column: fieldId }) };
           })}
-        </Table>
+          columns={(column) => [
+            column({ text: "Without issues now", isHead: true, class: "wrap" }, ({ label }) => (
+              <bdi>{label}</bdi>
+            )),
+            column({ text: "Mute", isHidden: true, class: "nowrap" }, (row) => (
+              <MuteForm base={base} {...row} />
+            )),
+          ]}
+        />
       ) : null}
     </Card>
   );

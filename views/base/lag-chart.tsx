@@ -149,24 +149,20 @@ export function LagTable({ history }: { history: LagHistory }) {
       <Table
         caption={`Lag, the last ${historyRanges[range].text}`}
         onPhone="fit"
-        head={[
-          { text: "From", isTime: true },
-          { text: "Median", isNumber: true },
-          { text: "Maximum", isNumber: true },
-          { text: "Rows changed", isNumber: true },
+        rows={rows}
+        columns={(column) => [
+          column({ text: "From", isTime: true, class: "nowrap" }, ({ at }) => (
+            <Time at={at} form={formOf(range)} />
+          )),
+          column({ text: "Median", isNumber: true }, ({ p50Ms }) =>
+            p50Ms === null ? "–" : formatDuration(p50Ms),
+          ),
+          column({ text: "Maximum", isNumber: true }, ({ maxMs }) =>
+            maxMs === null ? "–" : formatDuration(maxMs),
+          ),
+          column({ text: "Rows changed", isNumber: true }, ({ changed }) => changed),
         ]}
-      >
-        {rows.map(({ at, p50Ms, maxMs, changed }) => (
-          <tr key={at.toISOString()}>
-            <td class="nowrap">
-              <Time at={at} form={formOf(range)} />
-            </td>
-            <td class="number">{p50Ms === null ? "–" : formatDuration(p50Ms)}</td>
-            <td class="number">{maxMs === null ? "–" : formatDuration(maxMs)}</td>
-            <td class="number">{changed}</td>
-          </tr>
-        ))}
-      </Table>
+      />
     </details>
   );
 }

@@ -135,19 +135,35 @@ export function BaseRows({ bases, matches, choice, total, now }: BaseListProps) 
       ) : (
         <Table
           caption="Bases"
-          head={[
-            { text: "Name" },
-            { text: "State" },
-            { text: "Lag", isNumber: true },
-            { text: "Records", isNumber: true },
-            { text: "Calls today", isNumber: true },
-            { text: "Lag, 24 h" },
+          rows={bases}
+          idOf={({ base }) => base.id}
+          columns={(column) => [
+            column({ text: "Name", isHead: true, class: "wrap" }, ({ base }) => (
+              <a href={`/bases/${base.id}`}>
+                <bdi>{base.name || base.sourceBaseId}</bdi>
+              </a>
+            )),
+            column("State", ({ base, status }) => (
+              <span class="badges">
+                <StateBadge status={status} now={now} />
+                {base.issues > 0 ? (
+                  <a class="badge yellow" href={`/bases/${base.id}/issues`}>
+                    {counted(base.issues, "issue")}
+                  </a>
+                ) : null}
+              </span>
+            )),
+            column({ text: "Lag", isNumber: true, class: "nowrap" }, (listed) => {
+              const lagMs = lagOf(listed, now);
+              return lagMs === null ? "–" : formatDuration(lagMs);
+            }),
+            column({ text: "Records", isNumber: true }, ({ base }) => inDigits(base.records)),
+            column({ text: "Calls today", isNumber: true }, ({ today }) => inDigits(today?.calls ?? 0)),
+            column("Lag, 24 h", ({ today }) => (
+              <Sparkline values={today?.lagMs ?? []} summary={sparkText(today)} />
+            )),
           ]}
-        >
-          {bases.map((listed) => (
-            <BaseRow key={listed.base.id} {...listed} now={now} />
-          ))}
-        </Table>
+        />
       )}
       {matches > LIST_ROWS ? <Pager choice={choice} matches={matches} /> : null}
     </div>
@@ -174,35 +190,6 @@ function Pager({ choice, matches }: Pick<BaseListProps, "choice" | "matches">) {
         </a>
       ) : null}
     </nav>
-  );
-}
-
-function BaseRow({ base, status, today, now }: ListedBase & { now: Date }) {
-  const lagMs = lagOf({ base, status }, now);
-  return (
-    <tr id={base.id}>
-      <th scope="row" class="wrap">
-        <a href={`/bases/${base.id}`}>
-          <bdi>{base.name || base.sourceBaseId}</bdi>
-        </a>
-      </th>
-      <td>
-        <span class="badges">
-          <StateBadge status={status} now={now} />
-          {base.issues > 0 ? (
-            <a class="badge yellow" href={`/bases/${base.id}/issues`}>
-              {counted(base.issues, "issue")}
-            </a>
-          ) : null}
-        </span>
-      </td>
-      <td class="number nowrap">{lagMs === null ? "–" : formatDuration(lagMs)}</td>
-      <td class="number">{inDigits(base.records)}</td>
-      <td class="number">{inDigits(today?.calls ?? 0)}</td>
-      <td>
-        <Sparkline values={today?.lagMs ?? []} summary={sparkText(today)} />
-      </td>
-    </tr>
   );
 }
 

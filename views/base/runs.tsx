@@ -85,43 +85,29 @@ function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; no
     <Table
       caption={caption}
       onPhone="scroll"
-      head={[
-        { text: "Kind" },
-        { text: "Started" },
-        { text: "Outcome" },
-        { text: "Took", isNumber: true },
-        { text: "Read", isNumber: true },
-        { text: "Inserted", isNumber: true },
-        { text: "Updated", isNumber: true },
-        { text: "Deleted", isNumber: true },
-        { text: "Requests", isNumber: true },
-        { text: "Wait per request", isNumber: true },
-      ]}
-    >
-      {runs.map((run) => (
-        <tr key={run.id}>
-          <th scope="row" class="nowrap">
+      rows={runs}
+      columns={(column) => [
+        column({ text: "Kind", isHead: true, class: "nowrap" }, (run) => (
+          <>
             {runKindLabels[run.kind]}
             {run.syncs > 1 ? <span class="muted"> × {inDigits(run.syncs)}</span> : null}
-          </th>
-          <td class="nowrap">
-            <Ago at={run.started_at} now={now} />
-          </td>
-          <td class="wrap">
-            <Outcome run={run} />
-          </td>
-          <td class="number nowrap">{run.duration_ms === null ? "–" : formatDuration(run.duration_ms)}</td>
-          <td class="number">{inDigits(run.seen)}</td>
-          <td class="number">{inDigits(run.inserted)}</td>
-          <td class="number">{inDigits(run.updated)}</td>
-          <td class="number">{inDigits(run.deleted)}</td>
-          <td class="number">{inDigits(run.requests)}</td>
-          <td class="number nowrap">
-            {run.requests === 0 ? "–" : formatDuration(run.wait_ms / run.requests)}
-          </td>
-        </tr>
-      ))}
-    </Table>
+          </>
+        )),
+        column({ text: "Started", class: "nowrap" }, (run) => <Ago at={run.started_at} now={now} />),
+        column({ text: "Outcome", class: "wrap" }, (run) => <Outcome run={run} />),
+        column({ text: "Took", isNumber: true, class: "nowrap" }, (run) =>
+          run.duration_ms === null ? "–" : formatDuration(run.duration_ms),
+        ),
+        column({ text: "Read", isNumber: true }, (run) => inDigits(run.seen)),
+        column({ text: "Inserted", isNumber: true }, (run) => inDigits(run.inserted)),
+        column({ text: "Updated", isNumber: true }, (run) => inDigits(run.updated)),
+        column({ text: "Deleted", isNumber: true }, (run) => inDigits(run.deleted)),
+        column({ text: "Requests", isNumber: true }, (run) => inDigits(run.requests)),
+        column({ text: "Wait per request", isNumber: true, class: "nowrap" }, (run) =>
+          run.requests === 0 ? "–" : formatDuration(run.wait_ms / run.requests),
+        ),
+      ]}
+    />
   );
 }
 

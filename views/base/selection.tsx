@@ -96,18 +96,31 @@ export function SelectedTables({ place, selection, tables, search, error }: Sele
           options={Object.entries(newTablesText).map(([value, text]) => ({ value, text }))}
           hint="What happens to tables that are created in Airtable from now on."
         />
-        {shown.length === 0 ? (
-          <Empty title="No table has this name" />
-        ) : (
-          <Table
-            caption="Tables of the base in Airtable"
-            head={[{ text: "Table" }, { text: "Copied" }, { text: "Action", isHidden: true }]}
-          >
-            {shown.map((table) => (
-              <TableRow key={table.id} place={place} selection={selection} table={table} />
-            ))}
-          </Table>
-        )}
+        <Table
+          caption="Tables of the base in Airtable"
+          rows={shown}
+          empty={<Empty title="No table has this name" />}
+          columns={(column) => [
+            column({ text: "Table", isHead: true, class: "wrap" }, (table) => {
+              const id = `table_${table.id}`;
+              const isCopied = isTableCopied(selection, table.id);
+              return (
+                <>
+                  <input type="checkbox" id={id} name={id} value="on" checked={isCopied} />{" "}
+                  <label for={id}>
+                    <bdi>{table.name}</bdi>
+                  </label>
+                </>
+              );
+            }),
+            column({ text: "Copied", class: "wrap" }, (table) => summaryOf(selection, table)),
+            column({ text: "Action", isHidden: true, class: "number" }, (table) => (
+              <ButtonLink isSmall href={withQuery(place.path, { table: table.id })}>
+                Fields and records<span class="visually-hidden"> of {table.name}</span>
+              </ButtonLink>
+            )),
+          ]}
+        />
         <div class="actions">
           <Button kind="primary">Save</Button>
           <Button name="set" value="copied">
@@ -120,34 +133,6 @@ export function SelectedTables({ place, selection, tables, search, error }: Sele
         </div>
       </Form>
     </Card>
-  );
-}
-
-function TableRow({
-  place,
-  selection,
-  table,
-}: {
-  place: SelectionPlace;
-  selection: SourceSelection;
-  table: SourceTable;
-}) {
-  const id = `table_${table.id}`;
-  return (
-    <tr>
-      <th scope="row" class="wrap">
-        <input type="checkbox" id={id} name={id} value="on" checked={isTableCopied(selection, table.id)} />{" "}
-        <label for={id}>
-          <bdi>{table.name}</bdi>
-        </label>
-      </th>
-      <td class="wrap">{summaryOf(selection, table)}</td>
-      <td class="number">
-        <ButtonLink isSmall href={withQuery(place.path, { table: table.id })}>
-          Fields and records<span class="visually-hidden"> of {table.name}</span>
-        </ButtonLink>
-      </td>
-    </tr>
   );
 }
 
@@ -204,23 +189,28 @@ export function SelectedFields(props: SelectionProps & { table: SourceTable }) {
           options={[{ value: "", text: "All records" }, ...views]}
           hint="A record that enters or leaves the view without an edit appears or disappears within one full check."
         />
-        {shown.length === 0 ? (
-          <Empty title="No field has this name" />
-        ) : (
-          <Table
-            caption={`Fields of ${table.name}`}
-            head={[{ text: "Field" }, { text: "Type" }, { text: "Copied as" }]}
-          >
-            {shown.map((field) => (
-              <FieldRow
-                key={field.id}
-                field={field}
-                table={table}
-                treatment={treatments[field.id] ?? "copied"}
-              />
-            ))}
-          </Table>
-        )}
+        <Table
+          caption={`Fields of ${table.name}`}
+          rows={shown}
+          empty={<Empty title="No field has this name" />}
+          columns={(column) => [
+            column({ text: "Field", isHead: true, class: "wrap" }, ({ id, name }) => (
+              <label for={`field_${id}`}>
+                <bdi>{name}</bdi>
+              </label>
+            )),
+            column("Type", fieldTypeName),
+            column("Copied as", (field) => (
+              <select id={`field_${field.id}`} name={`field_${field.id}`}>
+                {treatmentsFor(field, table).map((one) => (
+                  <option key={one} value={one} selected={one === (treatments[field.id] ?? "copied")}>
+                    {treatmentText[one]}
+                  </option>
+                ))}
+              </select>
+            )),
+          ]}
+        />
         <div class="actions">
           <Button kind="primary">Save</Button>
           {(["copied", "hashed", "omitted"] as const).map((treatment) => (
@@ -236,30 +226,6 @@ export function SelectedFields(props: SelectionProps & { table: SourceTable }) {
         </p>
       </Form>
     </Card>
-  );
-}
-
-function FieldRow(props: { field: SourceField; table: SourceTable; treatment: FieldTreatment | "copied" }) {
-  const { field, table, treatment } = props;
-  const id = `field_${field.id}`;
-  return (
-    <tr>
-      <th scope="row" class="wrap">
-        <label for={id}>
-          <bdi>{field.name}</bdi>
-        </label>
-      </th>
-      <td>{fieldTypeName(field)}</td>
-      <td>
-        <select id={id} name={id}>
-          {treatmentsFor(field, table).map((one) => (
-            <option key={one} value={one} selected={one === treatment}>
-              {treatmentText[one]}
-            </option>
-          ))}
-        </select>
-      </td>
-    </tr>
   );
 }
 

@@ -16,47 +16,39 @@ export function SqlUserTable({ path, users, writesTo, now }: SqlUserTableProps) 
   return (
     <Table
       caption="SQL users"
-      head={[
-        { text: "Name" },
-        { text: "User" },
-        { text: "Created" },
-        { text: "Last seen" },
-        ...(writesTo ? [{ text: "May write" }] : []),
-        ...(path ? [{ text: "Actions", isHidden: true }] : []),
-      ]}
-    >
-      {users.map((user) => (
-        <tr key={user.id}>
-          <th scope="row" class="wrap">
-            <bdi>{user.name}</bdi>
-          </th>
-          <td class="nowrap">
-            <code>{user.role}</code>
-          </td>
-          <td class="wrap">
+      rows={users}
+      columns={(column) => [
+        column({ text: "Name", isHead: true, class: "wrap" }, ({ name }) => <bdi>{name}</bdi>),
+        column({ text: "User", class: "nowrap" }, ({ role }) => <code>{role}</code>),
+        column({ text: "Created", class: "wrap" }, (user) => (
+          <>
             <bdi>{user.createdBy}</bdi>, <Ago at={user.createdAt} now={now} />
-          </td>
-          <td class="nowrap">
-            {user.lastSeenAt ? <Ago at={user.lastSeenAt} now={now} /> : <span class="muted">never</span>}
-          </td>
-          {writesTo && <td class="nowrap">{writesTo(user)}</td>}
-          {path && (
-            <td>
-              <div class="actions">
-                <ButtonLink kind="quiet" isSmall href={`${path}/connect?user=${user.id}`}>
-                  Connect<span class="visually-hidden"> as {user.name}</span>
-                </ButtonLink>
-                <DialogLink kind="quiet" isSmall href={`${path}/sql-users/${user.id}/rotate`}>
-                  Rotate<span class="visually-hidden"> the password of {user.name}</span>
-                </DialogLink>
-                <DialogLink kind="quiet" isSmall href={`${path}/sql-users/${user.id}/revoke`}>
-                  Revoke<span class="visually-hidden"> {user.name}</span>
-                </DialogLink>
-              </div>
-            </td>
-          )}
-        </tr>
-      ))}
-    </Table>
+          </>
+        )),
+        column({ text: "Last seen", class: "nowrap" }, ({ lastSeenAt }) =>
+          lastSeenAt ? <Ago at={lastSeenAt} now={now} /> : <span class="muted">never</span>,
+        ),
+        ...(writesTo ? [column({ text: "May write", class: "nowrap" }, writesTo)] : []),
+        ...(path
+          ? [column({ text: "Actions", isHidden: true }, (user) => <Actions path={path} user={user} />)]
+          : []),
+      ]}
+    />
+  );
+}
+
+function Actions({ path, user }: { path: string; user: SqlUser }) {
+  return (
+    <div class="actions">
+      <ButtonLink kind="quiet" isSmall href={`${path}/connect?user=${user.id}`}>
+        Connect<span class="visually-hidden"> as {user.name}</span>
+      </ButtonLink>
+      <DialogLink kind="quiet" isSmall href={`${path}/sql-users/${user.id}/rotate`}>
+        Rotate<span class="visually-hidden"> the password of {user.name}</span>
+      </DialogLink>
+      <DialogLink kind="quiet" isSmall href={`${path}/sql-users/${user.id}/revoke`}>
+        Revoke<span class="visually-hidden"> {user.name}</span>
+      </DialogLink>
+    </div>
   );
 }

@@ -16,7 +16,15 @@ interface TablesProps {
 }
 
 export function Tables({ base, changes, now }: TablesProps) {
-  const issues = openIssues(base);
+  const open = openIssues(base);
+  const rows = base.tables.map(({ name, source_id, source_name: sourceName, records }) => ({
+    name,
+    sourceName,
+    records,
+    changedAt: changes.get(source_id),
+    issues: open.reduce((sum, one) => sum + (one.table === name ? one.count : 0), 0),
+    of: <span class="visually-hidden"> of {name}</span>,
+  }));
   return (
     <Card
       id="tables-card"
@@ -27,89 +35,57 @@ export function Tables({ base, changes, now }: TablesProps) {
         </ButtonLink>
       }
     >
-      {base.tables.length === 0 ? (
-        <p class="muted">The base has no tables that are copied.</p>
-      ) : (
-        <Table
-          caption="Tables of the database"
-          head={[
-            { text: "In Airtable" },
-            { text: "In the database" },
-            { text: "Records", isNumber: true },
-            { text: "Last change", isNumber: true },
-            { text: "Issues", isNumber: true },
-            { text: "Open", isHidden: true },
-          ]}
-        >
-          {base.tables.map((table) => (
-            <TableRow
-              key={table.name}
-              base={base}
-              table={table}
-              changedAt={changes.get(table.source_id)}
-              now={now}
-              issues={issues.reduce((sum, one) => sum + (one.table === table.name ? one.count : 0), 0)}
-            />
-          ))}
-        </Table>
-      )}
+      <Table
+        caption="Tables of the database"
+        rows={rows}
+        empty={<p class="muted">The base has no tables that are copied.</p>}
+        columns={(column) => [
+          column({ text: "In Airtable", isHead: true, class: "wrap" }, ({ name, sourceName }) => (
+            <a href={tablePath(base.id, name)}>
+              <bdi>{sourceName}</bdi>
+            </a>
+          )),
+          column({ text: "In the database", class: "wrap" }, ({ name }) => <code>{name}</code>),
+          column({ text: "Records", isNumber: true }, ({ records }) => inDigits(records)),
+          column(
+            {
+              text: "Last change",
+              isNumber: true,
+              class: ({ changedAt }) => (changedAt ? "nowrap" : "minor"),
+            },
+            ({ changedAt }) => (changedAt ? <Ago at={changedAt} now={now} /> : <span class="muted">–</span>),
+          ),
+          column(
+            { text: "Issues", isNumber: true, class: ({ issues }) => (issues === 0 ? "minor" : undefined) },
+            ({ issues, of }) =>
+              issues === 0 ? (
+                <span class="muted">–</span>
+              ) : (
+                <a href={`/bases/${base.id}/issues`} title={counted(issues, "issue")}>
+                  {inDigits(issues)}
+                  {of}
+                </a>
+              ),
+          ),
+          column({ text: "Open", isHidden: true }, ({ name, of }) => (
+            <div class="row-links">
+              <ButtonLink kind="quiet" isSmall href={tablePath(base.id, name)}>
+                Rows{of}
+              </ButtonLink>
+              <QueryTable base={base} table={name} kind="quiet" isSmall>
+                SQL{of}
+              </QueryTable>
+              <ButtonLink
+                kind="quiet"
+                isSmall
+                href={`/bases/${base.id}/schema?table=${encodeURIComponent(name)}#columns`}
+              >
+                Schema{of}
+              </ButtonLink>
+            </div>
+          )),
+        ]}
+      />
     </Card>
-  );
-}
-
-interface TableRowProps {
-  base: Base;
-  table: Base["tables"][number];
-  changedAt: Date | undefined;
-  now: Date;
-  issues: number;
-}
-
-function TableRow({ base, table, changedAt, now, issues }: TableRowProps) {
-  const { name, source_name: sourceName, records } = table;
-  const rows = tablePath(base.id, name);
-  const of = <span class="visually-hidden"> of {name}</span>;
-  return (
-    <tr>
-      <th scope="row" class="wrap">
-        <a href={rows}>
-          <bdi>{sourceName}</bdi>
-        </a>
-      </th>
-      <td class="wrap">
-        <code>{name}</code>
-      </td>
-      <td class="number">{inDigits(records)}</td>
-      <td class={changedAt ? "number nowrap" : "number minor"}>
-        {changedAt ? <Ago at={changedAt} now={now} /> : <span class="muted">–</span>}
-      </td>
-      <td class={issues === 0 ? "number minor" : "number"}>
-        {issues === 0 ? (
-          <span class="muted">–</span>
-        ) : (
-          <a href={`/bases/${base.id}/issues`} title={counted(issues, "issue")}>
-            {inDigits(issues)}
-            {of}
-          </a>
-        )}
-      </td>
-      <td>
-        <div class="row-links">
-          <ButtonLink kind="quiet" isSmall href={rows}>
-            Rows{of}
-          </ButtonLink>
-          <QueryTable base={base} table={name} kind="quiet" isSmall>
-            SQL{of}
-          </QueryTable>
-          <ButtonLink
-            kind="quiet"
-            isSmall
-            href={`/bases/${base.id}/schema?table=${encodeURIComponent(name)}#columns`}
-          >
-            Schema{of}
-          </ButtonLink>
-        </div>
-      </td>
-    </tr>
   );
 }

@@ -32,51 +32,38 @@ export function WritesPage({ base, writes, unread, users, tables, now }: WritesP
           {unread === undefined ? null : ` Those that wait in the database could not be read: ${unread}`}
         </p>
       ) : null}
-      {writes.length === 0 ? (
-        <Empty title={base.settings.sqlWrites ? "No writes yet" : "Writes with SQL are off"}>
-          {base.settings.sqlWrites ? (
-            "SQL users that may write do so in the schema of views."
-          ) : (
-            <>
-              Turn them on in the <a href={`/bases/${base.id}/settings`}>settings of this base</a>, under
-              Proxy.
-            </>
-          )}
-        </Empty>
-      ) : (
-        <Table
-          caption="Written rows, newest first"
-          head={[
-            { text: "Transaction" },
-            { text: "By" },
-            { text: "Operation" },
-            { text: "Table" },
-            { text: "Record" },
-            { text: "Result" },
-          ]}
-        >
-          {writes.map((one) => (
-            <tr key={`${one.set} ${one.position}`}>
-              <th scope="row" class="nowrap">
-                {one.state === "queued" ? (
-                  <Ago at={one.at} now={now} />
-                ) : (
-                  <a href={`${changesPath(base)}/${one.set}`}>
-                    <Ago at={one.at} now={now} />
-                  </a>
-                )}
-              </th>
-              <td class="wrap">{users.get(one.role) ?? one.role}</td>
-              <td>{operationWords[one.operation]}</td>
-              <td class="wrap">{tables.get(one.table) ?? one.table}</td>
-              <td class="nowrap">{one.recordId ?? "–"}</td>
-              <td class="wrap">
-                <ItemResult {...one} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        caption="Written rows, newest first"
+        rows={writes}
+        empty={
+          <Empty title={base.settings.sqlWrites ? "No writes yet" : "Writes with SQL are off"}>
+            {base.settings.sqlWrites ? (
+              "SQL users that may write do so in the schema of views."
+            ) : (
+              <>
+                Turn them on in the <a href={`/bases/${base.id}/settings`}>settings of this base</a>, under
+                Proxy.
+              </>
+            )}
+          </Empty>
+        }
+        columns={(column) => [
+          column({ text: "Transaction", isHead: true, class: "nowrap" }, (one) =>
+            one.state === "queued" ? (
+              <Ago at={one.at} now={now} />
+            ) : (
+              <a href={`${changesPath(base)}/${one.set}`}>
+                <Ago at={one.at} now={now} />
+              </a>
+            ),
+          ),
+          column({ text: "By", class: "wrap" }, (one) => users.get(one.role) ?? one.role),
+          column("Operation", (one) => operationWords[one.operation]),
+          column({ text: "Table", class: "wrap" }, (one) => tables.get(one.table) ?? one.table),
+          column({ text: "Record", class: "nowrap" }, (one) => one.recordId ?? "–"),
+          column({ text: "Result", class: "wrap" }, (one) => <ItemResult {...one} />),
+        ]}
+      />
     </Card>
   );
 }

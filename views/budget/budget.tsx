@@ -74,15 +74,12 @@ export function CallsByKind({ budget }: { budget: Budget }) {
     <Table
       caption="Sync's calls by purpose"
       onPhone="fit"
-      head={[{ text: "Purpose" }, { text: "Calls", isNumber: true }]}
-    >
-      {kinds.map(([kind, calls]) => (
-        <tr key={kind}>
-          <th scope="row">{kindWords[kind] ?? kind}</th>
-          <td class="number">{inDigits(calls)}</td>
-        </tr>
-      ))}
-    </Table>
+      rows={kinds}
+      columns={(column) => [
+        column({ text: "Purpose", isHead: true }, ([kind]) => kindWords[kind] ?? kind),
+        column({ text: "Calls", isNumber: true }, ([, calls]) => inDigits(calls)),
+      ]}
+    />
   );
 }
 

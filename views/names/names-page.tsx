@@ -100,25 +100,36 @@ function TableNames({
         {refused ? <ErrorNote title="Nothing was changed">{refused.error}</ErrorNote> : null}
         <Table
           caption={`Names of ${table.name} and its columns`}
-          head={[{ text: "In Airtable" }, { text: "Name in SQL" }, { text: "Name of your own" }]}
-        >
-          <NameRow
-            what="Table"
-            named={table}
-            input={TABLE_INPUT}
-            written={writtenIn(TABLE_INPUT, null)}
-            key={TABLE_INPUT}
-          />
-          {table.columns.map((column) => (
-            <NameRow
-              what="Column"
-              named={column}
-              input={column.fieldId}
-              written={writtenIn(column.fieldId, column.fieldId)}
-              key={column.fieldId}
-            />
-          ))}
-        </Table>
+          rows={[
+            { what: "Table", named: table, input: TABLE_INPUT, written: writtenIn(TABLE_INPUT, null) },
+            ...table.columns.map((column) => ({
+              what: "Column",
+              named: column,
+              input: column.fieldId,
+              written: writtenIn(column.fieldId, column.fieldId),
+            })),
+          ]}
+          columns={(column) => [
+            column({ text: "In Airtable", isHead: true, class: "wrap" }, ({ what, named }) => (
+              <>
+                <bdi>{named.sourceName}</bdi>
+                {what === "Table" ? <span class="muted small"> (table)</span> : null}
+              </>
+            )),
+            column("Name in SQL", ({ named }) => <code>{named.name}</code>),
+            column("Name of your own", ({ what, named, input, written }) => (
+              <input
+                name={input}
+                value={written}
+                placeholder={named.name}
+                aria-label={`${what} ${named.name}: name of your own`}
+                maxLength={63}
+                autocomplete="off"
+                spellcheck={false}
+              />
+            )),
+          ]}
+        />
         <p class="hint">
           Leave an input empty for an automatic name. New names are in SQL after the next sync, usually within
           seconds.
@@ -126,36 +137,5 @@ function TableNames({
         <Button>Save names</Button>
       </Form>
     </Card>
-  );
-}
-
-function NameRow(props: {
-  what: "Table" | "Column";
-  named: Pick<TableSpec, "name" | "sourceName">;
-  input: string;
-  written: string;
-}) {
-  const { what, named, input, written } = props;
-  return (
-    <tr>
-      <th scope="row" class="wrap">
-        <bdi>{named.sourceName}</bdi>
-        {what === "Table" ? <span class="muted small"> (table)</span> : null}
-      </th>
-      <td>
-        <code>{named.name}</code>
-      </td>
-      <td>
-        <input
-          name={input}
-          value={written}
-          placeholder={named.name}
-          aria-label={`${what} ${named.name}: name of your own`}
-          maxLength={63}
-          autocomplete="off"
-          spellcheck={false}
-        />
-      </td>
-    </tr>
   );
 }

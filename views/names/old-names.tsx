@@ -44,23 +44,18 @@ function KeptNames({ aliases, uses }: Pick<OldNamesProps, "aliases" | "uses">) {
   return (
     <Table
       caption="Old names that still work"
-      head={[{ text: "Old name" }, { text: "Now" }, { text: "Works until" }, { text: "Used by" }]}
-    >
-      {aliases.map((alias) => (
-        <tr key={`${alias.tableId} ${alias.fieldId} ${alias.name}`}>
-          <th scope="row" class="wrap">
-            <code>{pathOf(alias, alias.name)}</code>
-          </th>
-          <td class="wrap">
-            <code>{pathOf(alias, alias.column ?? alias.table)}</code>
-          </td>
-          <td>
-            <Time at={alias.expiresAt} form="minute" />
-          </td>
-          <td>{usedBy(alias, uses)}</td>
-        </tr>
-      ))}
-    </Table>
+      rows={aliases}
+      columns={(column) => [
+        column({ text: "Old name", isHead: true, class: "wrap" }, (alias) => (
+          <code>{pathOf(alias, alias.name)}</code>
+        )),
+        column({ text: "Now", class: "wrap" }, (alias) => (
+          <code>{pathOf(alias, alias.column ?? alias.table)}</code>
+        )),
+        column("Works until", (alias) => <Time at={alias.expiresAt} form="minute" />),
+        column("Used by", (alias) => usedBy(alias, uses)),
+      ]}
+    />
   );
 }
 
@@ -68,21 +63,18 @@ function LostNames({ lost, uses }: Pick<OldNamesProps, "lost" | "uses">) {
   return (
     <Table
       caption="Old names that are not kept"
-      head={[{ text: "Old name, not kept" }, { text: "Now" }, { text: "Why" }, { text: "Used by" }]}
-    >
-      {lost.map((alias) => (
-        <tr key={`${alias.tableId} ${alias.fieldId} ${alias.name}`}>
-          <th scope="row" class="wrap">
-            <code>{pathOf(alias, alias.name)}</code>
-          </th>
-          <td class="wrap">
-            <code>{pathOf(alias, alias.column ?? alias.table)}</code>
-          </td>
-          <td class="wrap">{alias.obstacle}</td>
-          <td>{usedBy(alias, uses)}</td>
-        </tr>
-      ))}
-    </Table>
+      rows={lost}
+      columns={(column) => [
+        column({ text: "Old name, not kept", isHead: true, class: "wrap" }, (alias) => (
+          <code>{pathOf(alias, alias.name)}</code>
+        )),
+        column({ text: "Now", class: "wrap" }, (alias) => (
+          <code>{pathOf(alias, alias.column ?? alias.table)}</code>
+        )),
+        column({ text: "Why", class: "wrap" }, (alias) => alias.obstacle),
+        column("Used by", (alias) => usedBy(alias, uses)),
+      ]}
+    />
   );
 }
 

@@ -44,26 +44,28 @@ export function PlanTable({ costs, names }: { costs: PlanCosts; names: ReadonlyM
   return (
     <Table
       caption="What each plan means for this base"
-      head={[
-        { text: "Plan" },
-        { text: "Calls a month", isNumber: true },
-        { text: "First sync", isNumber: true },
-        { text: "Then, a day", isNumber: true },
-        { text: "Full check every", isNumber: true },
+      rows={rows}
+      columns={(column) => [
+        column({ text: "Plan", isHead: true }, ({ name }) => name),
+        column({ text: "Calls a month", isNumber: true }, ({ cost }) =>
+          cost.callsPerMonth === null ? "no cap" : inDigits(cost.callsPerMonth),
+        ),
+        column(
+          {
+            text: "First sync",
+            isNumber: true,
+            class: ({ cost }) => (cost.isFirstSyncWithin ? undefined : "over"),
+          },
+          ({ cost }) => (
+            <>
+              {cost.isKnown ? "about" : "from"} {aboutDigits(cost.firstSync)} calls
+            </>
+          ),
+        ),
+        column({ text: "Then, a day", isNumber: true }, ({ cost }) => perDay(cost)),
+        column({ text: "Full check every", isNumber: true }, ({ cost }) => roughly(cost.fullCheckMs)),
       ]}
-    >
-      {rows.map(({ value, name, cost }) => (
-        <tr key={value}>
-          <th scope="row">{name}</th>
-          <td class="number">{cost.callsPerMonth === null ? "no cap" : inDigits(cost.callsPerMonth)}</td>
-          <td class={cost.isFirstSyncWithin ? "number" : "number over"}>
-            {cost.isKnown ? "about" : "from"} {aboutDigits(cost.firstSync)} calls
-          </td>
-          <td class="number">{perDay(cost)}</td>
-          <td class="number">{roughly(cost.fullCheckMs)}</td>
-        </tr>
-      ))}
-    </Table>
+    />
   );
 }
 

@@ -10,34 +10,19 @@ export function Accounts({ accounts, now }: { accounts: AccountSummary[]; now: D
     <Card id="accounts" title={counted(accounts.length, "account")}>
       <Table
         caption="Accounts"
-        head={[
-          { text: "Owner" },
-          { text: "Created" },
-          { text: "Bases", isNumber: true },
-          { text: "Records", isNumber: true },
-          { text: "Databases", isNumber: true },
-          { text: "SQL users", isNumber: true },
-          { text: "Region" },
-          { text: "Role" },
+        rows={accounts}
+        idOf={({ id }) => id}
+        columns={(column) => [
+          column({ text: "Owner", isHead: true, class: "wrap" }, (account) => <bdi>{account.email}</bdi>),
+          column({ text: "Created", class: "nowrap" }, (account) => <Ago at={account.createdAt} now={now} />),
+          column({ text: "Bases", isNumber: true }, (account) => inDigits(account.bases)),
+          column({ text: "Records", isNumber: true }, (account) => inDigits(account.records)),
+          column({ text: "Databases", isNumber: true }, (account) => inDigits(account.databases)),
+          column({ text: "SQL users", isNumber: true }, (account) => inDigits(account.sqlUsers)),
+          column("Region", (account) => account.region ?? <span class="muted">Default</span>),
+          column("Role", (account) => (account.isOperator ? <Badge>Operator</Badge> : "Customer")),
         ]}
-      >
-        {accounts.map((account) => (
-          <tr key={account.id} id={account.id}>
-            <th scope="row" class="wrap">
-              <bdi>{account.email}</bdi>
-            </th>
-            <td class="nowrap">
-              <Ago at={account.createdAt} now={now} />
-            </td>
-            <td class="number">{inDigits(account.bases)}</td>
-            <td class="number">{inDigits(account.records)}</td>
-            <td class="number">{inDigits(account.databases)}</td>
-            <td class="number">{inDigits(account.sqlUsers)}</td>
-            <td>{account.region ?? <span class="muted">Default</span>}</td>
-            <td>{account.isOperator ? <Badge>Operator</Badge> : "Customer"}</td>
-          </tr>
-        ))}
-      </Table>
+      />
     </Card>
   );
 }

@@ -84,27 +84,20 @@ function Runs({ runs, now }: { runs: SyncRun[]; now: Date }) {
   return (
     <Table
       caption="Latest syncs"
-      head={[
-        { text: "Started" },
-        { text: "Kind" },
-        { text: "Syncs", isNumber: true },
-        { text: "Mean duration", isNumber: true },
-        { text: "Outcome" },
+      rows={runs}
+      columns={(column) => [
+        column({ text: "Started", class: "nowrap" }, (run) => (
+          <Ago at={new Date(run.started_at)} now={now} />
+        )),
+        column({ text: "Kind", class: "nowrap" }, (run) => runKindLabels[run.kind]),
+        column({ text: "Syncs", isNumber: true }, (run) => inDigits(run.syncs)),
+        column({ text: "Mean duration", isNumber: true }, (run) =>
+          run.duration_ms === null ? "–" : formatDuration(run.duration_ms),
+        ),
+        column({ text: "Outcome", class: "wrap" }, (run) =>
+          run.completed_at ? <Badge tone="green">Completed</Badge> : <Badge tone="red">Failed</Badge>,
+        ),
       ]}
-    >
-      {runs.map((run) => (
-        <tr key={run.id}>
-          <td class="nowrap">
-            <Ago at={new Date(run.started_at)} now={now} />
-          </td>
-          <td class="nowrap">{runKindLabels[run.kind]}</td>
-          <td class="number">{inDigits(run.syncs)}</td>
-          <td class="number">{run.duration_ms === null ? "–" : formatDuration(run.duration_ms)}</td>
-          <td class="wrap">
-            {run.completed_at ? <Badge tone="green">Completed</Badge> : <Badge tone="red">Failed</Badge>}
-          </td>
-        </tr>
-      ))}
-    </Table>
+    />
   );
 }

@@ -57,43 +57,33 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
       </FormPanel>
       <Table
         caption="Clusters, and the databases on each"
-        head={[
-          { text: "Name" },
-          { text: "Location" },
-          { text: "Public address" },
-          { text: "Databases", isNumber: true },
-          { text: "State" },
-          { text: "Drain", isHidden: true },
+        rows={clusters}
+        columns={(column) => [
+          column({ text: "Name", isHead: true }, (cluster) => cluster.name),
+          column("Location", (cluster) => cluster.location ?? <span class="muted">Not stated</span>),
+          column({ text: "Public address", class: "wrap" }, (cluster) => (
+            <code>
+              {cluster.publicHost}:{cluster.publicPort}
+            </code>
+          )),
+          column({ text: "Databases", isNumber: true }, (cluster) => inDigits(cluster.databases)),
+          column("State", (cluster) => (
+            <Badge tone={cluster.state === "active" ? "green" : "neutral"}>
+              {cluster.state === "active" ? "Active" : "Draining"}
+            </Badge>
+          )),
+          column({ text: "Drain", isHidden: true, class: "number" }, (cluster) =>
+            cluster.state === "active" ? (
+              <form method="post" action="/operator/clusters/drain">
+                <input type="hidden" name="name" value={cluster.name} />
+                <Button isSmall title="The cluster keeps its databases and gets no new ones">
+                  Drain<span class="visually-hidden"> {cluster.name}</span>
+                </Button>
+              </form>
+            ) : null,
+          ),
         ]}
-      >
-        {clusters.map((cluster) => (
-          <tr key={cluster.id}>
-            <th scope="row">{cluster.name}</th>
-            <td>{cluster.location ?? <span class="muted">Not stated</span>}</td>
-            <td class="wrap">
-              <code>
-                {cluster.publicHost}:{cluster.publicPort}
-              </code>
-            </td>
-            <td class="number">{inDigits(cluster.databases)}</td>
-            <td>
-              <Badge tone={cluster.state === "active" ? "green" : "neutral"}>
-                {cluster.state === "active" ? "Active" : "Draining"}
-              </Badge>
-            </td>
-            <td class="number">
-              {cluster.state === "active" ? (
-                <form method="post" action="/operator/clusters/drain">
-                  <input type="hidden" name="name" value={cluster.name} />
-                  <Button isSmall title="The cluster keeps its databases and gets no new ones">
-                    Drain<span class="visually-hidden"> {cluster.name}</span>
-                  </Button>
-                </form>
-              ) : null}
-            </td>
-          </tr>
-        ))}
-      </Table>
+      />
     </Card>
   );
 }

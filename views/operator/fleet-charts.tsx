@@ -116,24 +116,14 @@ function Numbers({ hours }: Pick<ChartProps, "hours">) {
     <Table
       caption="Calls and outages, the latest hour first"
       onPhone="fit"
-      head={[
-        { text: "From", isTime: true },
-        { text: "Sync", isNumber: true },
-        { text: "Apps and consoles", isNumber: true },
-        { text: "Outages", isNumber: true },
+      rows={hours.toReversed()}
+      columns={(column) => [
+        column({ text: "From", isTime: true, class: "nowrap" }, ({ at }) => <Time at={at} form="bare" />),
+        column({ text: "Sync", isNumber: true }, ({ sync }) => inDigits(sync)),
+        column({ text: "Apps and consoles", isNumber: true }, ({ client }) => inDigits(client)),
+        column({ text: "Outages", isNumber: true }, ({ outages }) => inDigits(outages)),
       ]}
-    >
-      {hours.toReversed().map(({ at, sync, client, outages }) => (
-        <tr key={at.toISOString()}>
-          <td class="nowrap">
-            <Time at={at} form="bare" />
-          </td>
-          <td class="number">{inDigits(sync)}</td>
-          <td class="number">{inDigits(client)}</td>
-          <td class="number">{inDigits(outages)}</td>
-        </tr>
-      ))}
-    </Table>
+    />
   );
 }
 

@@ -71,46 +71,28 @@ export function Fleet({ workers, state, queue, openRequests, unhealthy, quaranti
       <Unhealthy {...unhealthy} now={now} />
       <Quarantined {...quarantined} now={now} />
       <Card id="workers" title="Workers">
-        {workers.length === 0 ? (
-          <p class="muted">
-            No worker is running, so no base is synced. Start one with <code>bun apps/worker/main.ts</code>.
-          </p>
-        ) : (
-          <Table
-            caption="Workers and the bases that they sync"
-            head={[
-              { text: "State" },
-              { text: "Host" },
-              { text: "Process", isNumber: true },
-              { text: "Bases", isNumber: true },
-              { text: "Capacity", isNumber: true },
-              { text: "Last heartbeat" },
-              { text: "Started" },
-            ]}
-          >
-            {workers.map((worker) => (
-              <tr key={worker.id}>
-                <td>
-                  <Badge tone={worker.isAlive ? "green" : "red"}>
-                    {worker.isAlive ? "Running" : "Silent"}
-                  </Badge>
-                </td>
-                <th scope="row" class="wrap">
-                  {worker.host}
-                </th>
-                <td class="number">{worker.pid}</td>
-                <td class="number">{inDigits(worker.bases)}</td>
-                <td class="number">{inDigits(worker.capacity)}</td>
-                <td class="nowrap">
-                  <Ago at={worker.seenAt} now={now} />
-                </td>
-                <td class="nowrap">
-                  <Ago at={worker.startedAt} now={now} />
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
+        <Table
+          caption="Workers and the bases that they sync"
+          rows={workers}
+          empty={
+            <p class="muted">
+              No worker is running, so no base is synced. Start one with <code>bun apps/worker/main.ts</code>.
+            </p>
+          }
+          columns={(column) => [
+            column("State", (worker) => (
+              <Badge tone={worker.isAlive ? "green" : "red"}>{worker.isAlive ? "Running" : "Silent"}</Badge>
+            )),
+            column({ text: "Host", isHead: true, class: "wrap" }, (worker) => worker.host),
+            column({ text: "Process", isNumber: true }, (worker) => worker.pid),
+            column({ text: "Bases", isNumber: true }, (worker) => inDigits(worker.bases)),
+            column({ text: "Capacity", isNumber: true }, (worker) => inDigits(worker.capacity)),
+            column({ text: "Last heartbeat", class: "nowrap" }, (worker) => (
+              <Ago at={worker.seenAt} now={now} />
+            )),
+            column({ text: "Started", class: "nowrap" }, (worker) => <Ago at={worker.startedAt} now={now} />),
+          ]}
+        />
       </Card>
     </div>
   );

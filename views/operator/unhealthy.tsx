@@ -16,38 +16,24 @@ interface UnhealthyProps {
 export function Unhealthy({ bases, count, now }: UnhealthyProps) {
   return (
     <Card id="unhealthy" title="Unhealthy bases">
-      {bases.length === 0 ? (
-        <p class="muted">Every base works.</p>
-      ) : (
-        <Table
-          caption="Bases that fail now, the oldest failure first"
-          head={[
-            { text: "Base" },
-            { text: "Owner" },
-            { text: "State" },
-            { text: "Cause" },
-            { text: "Since" },
-          ]}
-        >
-          {bases.map((base) => (
-            <tr key={base.id}>
-              <th scope="row" class="wrap">
-                <BaseLink id={base.id}>{base.name}</BaseLink>
-              </th>
-              <td class="wrap">
-                <AccountLink id={base.accountId}>{base.owner}</AccountLink>
-              </td>
-              <td>
-                <Badge tone="red">{base.condition === "red" ? "Red" : "Needs attention"}</Badge>
-              </td>
-              <td class="wrap">{base.reason}</td>
-              <td class="nowrap">
-                <Ago at={base.since} now={now} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        caption="Bases that fail now, the oldest failure first"
+        rows={bases}
+        empty={<p class="muted">Every base works.</p>}
+        columns={(column) => [
+          column({ text: "Base", isHead: true, class: "wrap" }, (base) => (
+            <BaseLink id={base.id}>{base.name}</BaseLink>
+          )),
+          column({ text: "Owner", class: "wrap" }, (base) => (
+            <AccountLink id={base.accountId}>{base.owner}</AccountLink>
+          )),
+          column("State", (base) => (
+            <Badge tone="red">{base.condition === "red" ? "Red" : "Needs attention"}</Badge>
+          )),
+          column({ text: "Cause", class: "wrap" }, (base) => base.reason),
+          column({ text: "Since", class: "nowrap" }, (base) => <Ago at={base.since} now={now} />),
+        ]}
+      />
       {count > bases.length ? (
         <p class="muted">
           The {inDigits(bases.length)} oldest of {inDigits(count)} are listed.
