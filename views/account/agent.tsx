@@ -2,6 +2,7 @@
 import type { Agent, AgentCall, AgentRule } from "../../core/control/agents";
 import type { Base } from "../../core/control/bases";
 import {
+  BackLink,
   Badge,
   Button,
   Card,
@@ -63,11 +64,7 @@ export function AgentPage(props: Props) {
   const path = `/account/agents/${agent.id}`;
   return (
     <>
-      <p>
-        <a class="back small" href="/account/agents">
-          <span aria-hidden="true">← </span>All agents
-        </a>
-      </p>
+      <BackLink href="/account/agents">All agents</BackLink>
       {token ? <NewToken url={url} token={token} /> : null}
       <Card
         id="agent"

@@ -1,11 +1,13 @@
 /** The calls of all bases of an account by day and by purpose, whether their plan has a cap or not. */
+
 import type { ComponentChildren } from "preact";
 import type { AccountCalls, CallsOfBase } from "../../core/control/history";
 import { callKinds } from "../base/calls-card";
 import { ChartEnd } from "../base/lag-chart";
 import { Card, Link } from "../components";
+import { ChartKey } from "../components/chart-key";
 import { Table } from "../components/table";
-import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
+import { type ChartBar, TimeChart } from "../components/time-chart";
 import { counted, inDigits, monthDay } from "../format";
 
 export function AccountCallsCard({ calls }: { calls: AccountCalls }) {
@@ -29,8 +31,6 @@ export function AccountCallsCard({ calls }: { calls: AccountCalls }) {
         <>
           <TimeChart
             summary={`Calls to Airtable per day (UTC), the last ${days.length} days: ${inDigits(total)} in all. The same numbers are in the table below.`}
-            form="stack"
-            scale={countScale(Math.max(...sums), inDigits)}
             bars={days.map(
               (day, index): ChartBar => ({
                 parts: callKinds.map((one) => ({ value: day[one.kind], class: `bar ${one.class}`.trim() })),
@@ -42,13 +42,7 @@ export function AccountCallsCard({ calls }: { calls: AccountCalls }) {
             )}
             foot={[monthDay(days[0]!.at), <ChartEnd key="end" />]}
           />
-          <p class="chart-key small muted">
-            {callKinds.map((one) => (
-              <span key={one.kind}>
-                <span class={`key ${one.class}`.trim()} aria-hidden="true" /> {one.text.toLowerCase()}
-              </span>
-            ))}
-          </p>
+          <ChartKey keys={callKinds.map((one) => ({ look: one.class, text: one.text.toLowerCase() }))} />
         </>
       )}
       <CallsTable

@@ -1,6 +1,7 @@
 /** One webhook: its secret (shown once), its state, its settings, sent alerts. */
 import type { SentMessage, Webhook } from "../../core/alerts";
 import {
+  BackLink,
   Button,
   Card,
   CopyField,
@@ -30,11 +31,7 @@ export function WebhookPage(props: WebhookPageProps) {
   const path = `/account/alerts/webhooks/${webhook.id}`;
   return (
     <>
-      <p>
-        <a class="back small" href="/account/alerts">
-          <span aria-hidden="true">← </span>All alerts
-        </a>
-      </p>
+      <BackLink href="/account/alerts">All alerts</BackLink>
       {secret ? (
         <Note tone="good" title="Copy the secret now. It will not be shown again.">
           <div class="stack">

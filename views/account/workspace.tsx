@@ -3,7 +3,7 @@
 import type { Base } from "../../core/control/bases";
 import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture, CallsByKind, Slowed } from "../budget/budget";
-import { Card, DialogLink, ErrorNote, FieldsForm, type FormState } from "../components";
+import { BackLink, Card, DialogLink, ErrorNote, FieldsForm, type FormState } from "../components";
 
 interface WorkspacePageProps {
   workspace: Workspace;
@@ -19,11 +19,7 @@ export function WorkspacePage(props: WorkspacePageProps) {
   const path = `/account/workspaces/${workspace.id}`;
   return (
     <>
-      <p>
-        <a class="back small" href="/account/workspaces">
-          <span aria-hidden="true">← </span>All workspaces
-        </a>
-      </p>
+      <BackLink href="/account/workspaces">All workspaces</BackLink>
       <Card id="workspace" title={workspace.name}>
         <BudgetPicture budget={budget} />
         <Slowed slowed={budget.slowed} />

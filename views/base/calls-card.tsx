@@ -1,9 +1,11 @@
 /** Calls to Airtable over time by sync, by clients and by the console, and who made those of clients. */
+
 import type { BaseHistory, CallerCalls } from "../../core/control/history";
 import { Card } from "../components";
+import { ChartKey } from "../components/chart-key";
 import { Table } from "../components/table";
 import { Time } from "../components/time";
-import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
+import { type ChartBar, TimeChart } from "../components/time-chart";
 import { counted, inDigits, monthDay } from "../format";
 import { ChartEnd, formOf, timeOf } from "./lag-chart";
 
@@ -37,8 +39,6 @@ export function CallsCard({ history }: { history: BaseHistory }) {
     <Card id="calls-card" title={`Calls per ${per}`}>
       <TimeChart
         summary={`Calls to Airtable per ${per}: ${inDigits(total)} in all. The same numbers are in the table below.`}
-        form="stack"
-        scale={countScale(Math.max(...sums), inDigits)}
         bars={calls.map(
           (bucket, index): ChartBar => ({
             ...(per === "day" ? {} : { at: bucket.at }),
@@ -51,14 +51,12 @@ export function CallsCard({ history }: { history: BaseHistory }) {
         )}
         foot={[when(calls[0]!.at), <ChartEnd key="end" />]}
       />
-      <p class="chart-key small muted">
-        {shown.map((one) => (
-          <span key={one.kind}>
-            <span class={`key ${one.class}`.trim()} aria-hidden="true" /> {one.text.toLowerCase()}{" "}
-            {inDigits(one.calls)}
-          </span>
-        ))}
-      </p>
+      <ChartKey
+        keys={shown.map((one) => ({
+          look: one.class,
+          text: `${one.text.toLowerCase()} ${inDigits(one.calls)}`,
+        }))}
+      />
       {callers.length > 0 ? <Callers callers={callers} /> : null}
       <details>
         <summary>As a table</summary>

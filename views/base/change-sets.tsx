@@ -8,7 +8,7 @@ import type {
   ItemState,
   ListedWrite,
 } from "../../core/control/change-sets";
-import { Badge, Button, ButtonLink, Card, Empty, ErrorNote, Form, type Tone } from "../components";
+import { BackLink, Badge, Button, ButtonLink, Card, Empty, ErrorNote, Form, type Tone } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { recordPath } from "../data/paths";
@@ -107,12 +107,7 @@ export function ChangeSetPage({ base, set, items, next, review, error, now }: On
   const path = `${changesPath(base)}/${set.id}`;
   return (
     <Card id="change-set" title={set.note || "Change set"} actions={<Decisions path={path} set={set} />}>
-      <p>
-        <a class="back small" href={changesPath(base)}>
-          <span aria-hidden="true">← </span>
-          Change sets
-        </a>
-      </p>
+      <BackLink href={changesPath(base)}>Change sets</BackLink>
       <p>
         <SetState state={set.state} /> {counted(operationsOf(set), "operation")} by{" "}
         {set.agentId ? (

@@ -1,10 +1,12 @@
 /** The freshness of a base over an hour, a day or a month: lag, calls, changed rows, issues. */
+
 import type { Base } from "../../core/control/bases";
 import { type BaseHistory, type HistoryRange, historyRanges } from "../../core/control/history";
 import { isLive, statusOf } from "../../core/control/status";
 import { Card } from "../components";
+import { ChartKey } from "../components/chart-key";
 import { Time } from "../components/time";
-import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
+import { type ChartBar, TimeChart } from "../components/time-chart";
 import { counted, inDigits } from "../format";
 import { CallsCard } from "./calls-card";
 import { ChartEnd, footOf, formOf, LagChart, LagLegend, LagTable, lagSummary, timeOf } from "./lag-chart";
@@ -55,8 +57,6 @@ function ChangedRows({ history }: { history: BaseHistory }) {
     <Card id="changed-card" title="Rows changed">
       <TimeChart
         summary={`Rows inserted, updated and deleted: ${inDigits(total)} in all. The numbers are in the table of lag.`}
-        form="stack"
-        scale={countScale(Math.max(...lag.map(({ changed }) => changed)), inDigits)}
         bars={lag.map(
           ({ at, changed }): ChartBar => ({
             parts: [{ value: changed, class: "bar" }],
@@ -67,11 +67,7 @@ function ChangedRows({ history }: { history: BaseHistory }) {
         timeForm={formOf(range)}
         foot={footOf(history)}
       />
-      <p class="chart-key small muted">
-        <span>
-          <span class="key" aria-hidden="true" /> inserted, updated and deleted: {inDigits(total)}
-        </span>
-      </p>
+      <ChartKey keys={[{ text: `inserted, updated and deleted: ${inDigits(total)}` }]} />
     </Card>
   );
 }
@@ -86,8 +82,6 @@ function IssueCounts({ history }: { history: BaseHistory }) {
       ) : (
         <TimeChart
           summary={`Cells that did not fit their column: at most ${inDigits(most)}, now ${inDigits(issues.at(-1)!.count ?? 0)}.`}
-          form="stack"
-          scale={countScale(most, inDigits)}
           bars={issues.map(
             ({ at, count }): ChartBar => ({
               parts: [{ value: count ?? 0, class: "bar issue" }],

@@ -6,7 +6,7 @@
 import type { Base } from "../../core/control/bases";
 import type { IssueGroup, TableSpec } from "../../core/replica";
 import { factsOf } from "../../core/source";
-import { Button, Card, Empty, Form } from "../components";
+import { Button, Card, Empty, Form, NewTabLink } from "../components";
 import { Table } from "../components/table";
 import { recordPath } from "../data/paths";
 import { counted, inDigits } from "../format";
@@ -194,9 +194,7 @@ export function IssueRecord(props: {
         </>
       )}
       <p class="small">
-        <a href={sourceUrl(base, tableId, id)} target="_blank" rel="noopener noreferrer">
-          Open in Airtable<span class="visually-hidden">, in a new tab</span>
-        </a>
+        <NewTabLink href={sourceUrl(base, tableId, id)}>Open in Airtable</NewTabLink>
       </p>
     </>
   );
@@ -282,10 +280,10 @@ export function FieldName({ base, shape, group }: IssuesProps & { group: NamedFi
   if (!column) return name;
   return (
     <>
-      <a href={sourceUrl(base, group.table_id, column.fieldId)} target="_blank" rel="noopener noreferrer">
+      <NewTabLink href={sourceUrl(base, group.table_id, column.fieldId)}>
         <bdi>{column.sourceName}</bdi>
-        <span class="visually-hidden"> in Airtable, in a new tab</span>
-      </a>
+        <span class="visually-hidden"> in Airtable</span>
+      </NewTabLink>
       <p class="small muted">{name}</p>
     </>
   );

@@ -1,6 +1,8 @@
 /** The age of a base's data over time: median and maximum per bucket, with the periods in which it was not current. */
+
 import { historyRanges, type LagBucket, type LagHistory, type Period } from "../../core/control/history";
 import { ButtonLink, Card } from "../components";
+import { ChartKey } from "../components/chart-key";
 import { Table } from "../components/table";
 import { Time, Zone } from "../components/time";
 import { type ChartBar, type ChartSpan, durationScale, TimeChart } from "../components/time-chart";
@@ -100,24 +102,17 @@ export function LagLegend({ history, most = LISTED }: { history: LagHistory; mos
   const shown = periods.toReversed().slice(0, most);
   return (
     <>
-      <p class="chart-key small muted">
-        <span>
-          <span class="key lag-p50" aria-hidden="true" /> median
-        </span>
-        <span>
-          <span class="key lag-max" aria-hidden="true" /> maximum
-        </span>
-        {[...new Set(periods.map(({ kind }) => kind))].map((kind) => (
-          <span key={kind}>
-            <span class={`key span ${kind}`} aria-hidden="true" /> {periodNames[kind].toLowerCase()}
-          </span>
-        ))}
-        {markers.length > 0 ? (
-          <span>
-            <span class="key marker" aria-hidden="true" /> schema change or rebuild
-          </span>
-        ) : null}
-      </p>
+      <ChartKey
+        keys={[
+          { look: "lag-p50", text: "median" },
+          { look: "lag-max", text: "maximum" },
+          ...[...new Set(periods.map(({ kind }) => kind))].map((kind) => ({
+            look: `span ${kind}`,
+            text: periodNames[kind].toLowerCase(),
+          })),
+          ...(markers.length > 0 ? [{ look: "marker", text: "schema change or rebuild" }] : []),
+        ]}
+      />
       {shown.length > 0 ? (
         <ul class="log small">
           {shown.map((period) => (

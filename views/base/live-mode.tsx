@@ -1,7 +1,7 @@
 /** Live mode of a base in plain words: how changes arrive, whether SQL has them, and the remedy if it does not work. */
 import type { Base, LiveState } from "../../core/control/bases";
 import { isLive, median } from "../../core/control/status";
-import { Card, Note } from "../components";
+import { Card, Figure, NewTabLink, Note } from "../components";
 import { Ago } from "../components/ago";
 import { Time } from "../components/time";
 import { counted, formatDuration, inDigits } from "../format";
@@ -13,27 +13,25 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
   const { live } = base;
   return (
     <>
-      <div>
-        <dt>Changes arrive</dt>
-        <dd>{paceOf(live)}</dd>
-        <dd class="muted small">
-          {live.by === "notification" ? "Airtable notifies us" : "we poll Airtable"}
-        </dd>
-      </div>
-      <div>
-        <dt>Last change</dt>
-        <dd>{live.changedAt ? <Ago at={live.changedAt} now={now} /> : "–"}</dd>
-        <dd class="muted small">{live.changedAt ? roundNote(base) : "none since live sync started"}</dd>
-      </div>
-      <div>
-        <dt>Waiting</dt>
-        <dd>{inDigits(live.waiting)}</dd>
-        <dd class="muted small">
-          {live.waiting > 0 && live.waitingSince
+      <Figure
+        name="Changes arrive"
+        note={live.by === "notification" ? "Airtable notifies us" : "we poll Airtable"}
+      >
+        {paceOf(live)}
+      </Figure>
+      <Figure name="Last change" note={live.changedAt ? roundNote(base) : "none since live sync started"}>
+        {live.changedAt ? <Ago at={live.changedAt} now={now} /> : "–"}
+      </Figure>
+      <Figure
+        name="Waiting"
+        note={
+          live.waiting > 0 && live.waitingSince
             ? `changed records, the oldest for ${formatDuration(now.getTime() - live.waitingSince.getTime())}`
-            : "every known change is in SQL"}
-        </dd>
-      </div>
+            : "every known change is in SQL"
+        }
+      >
+        {inDigits(live.waiting)}
+      </Figure>
     </>
   );
 }
@@ -44,29 +42,27 @@ export function LiveReads({ base, now }: { base: Base & { live: LiveState }; now
   return (
     <Card id="live-reads" title="Live sync">
       <dl class="figures">
-        <div>
-          <dt>Sync time</dt>
-          <dd>{base.sync ? formatDuration(base.sync.durationMs) : "–"}</dd>
-          <dd class="muted small">
-            {base.sync?.kind === "live" ? "of the last change" : "of the last full sync"}
-          </dd>
-        </div>
-        <div>
-          <dt>Last read</dt>
-          <dd>{live.readAt ? <Ago at={live.readAt} now={now} /> : "–"}</dd>
-          <dd class="muted small">{readNote(base)}</dd>
-        </div>
-        <div>
-          <dt>Last comparison</dt>
-          <dd>{live.comparedAt ? <Ago at={live.comparedAt} now={now} /> : "–"}</dd>
-          <dd class="muted small">
-            {live.comparedAt === null
+        <Figure
+          name="Sync time"
+          note={base.sync?.kind === "live" ? "of the last change" : "of the last full sync"}
+        >
+          {base.sync ? formatDuration(base.sync.durationMs) : "–"}
+        </Figure>
+        <Figure name="Last read" note={readNote(base)}>
+          {live.readAt ? <Ago at={live.readAt} now={now} /> : "–"}
+        </Figure>
+        <Figure
+          name="Last comparison"
+          note={
+            live.comparedAt === null
               ? "not run yet"
               : live.driftedSince
                 ? "the database was behind Airtable"
-                : "the database matched Airtable"}
-          </dd>
-        </div>
+                : "the database matched Airtable"
+          }
+        >
+          {live.comparedAt ? <Ago at={live.comparedAt} now={now} /> : "–"}
+        </Figure>
       </dl>
       <p class="muted small">
         While nothing changes, no sync runs. <code>completed_at</code> in <code>_sync_meta</code> is then the
@@ -109,11 +105,7 @@ function Refused({ base, keyHelpUrl }: { base: Base; keyHelpUrl: string | undefi
         {keyHelpUrl ? (
           <>
             You can change a token's scopes at{" "}
-            <a href={keyHelpUrl} target="_blank" rel="noreferrer">
-              {keyHelpUrl.replace("https://", "")}
-              <span class="visually-hidden"> (opens in a new tab)</span>
-            </a>
-            .{" "}
+            <NewTabLink href={keyHelpUrl}>{keyHelpUrl.replace("https://", "")}</NewTabLink>.{" "}
           </>
         ) : null}
         Then check again above. We also try again every hour, and immediately when you add a{" "}

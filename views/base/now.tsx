@@ -3,7 +3,7 @@ import type { Base, SyncKind } from "../../core/control/bases";
 import { quotaKeyOf } from "../../core/control/budgets";
 import { type BaseStatus, isLive, median, statusOf } from "../../core/control/status";
 import { syncShare } from "../../core/limiter";
-import { Card } from "../components";
+import { Card, Figure } from "../components";
 import { Ago } from "../components/ago";
 import { counted, formatDuration, inDigits } from "../format";
 import { FailingTables } from "./failing-tables";
@@ -92,11 +92,9 @@ function Figures({ base, now, isCurrent }: { base: Base; now: Date; isCurrent: b
       ) : (
         <SweepFigures base={base} now={now} />
       )}
-      <div>
-        <dt>Records</dt>
-        <dd>{inDigits(records)}</dd>
-        <dd class="muted small">in {counted(base.tables.length, "table")}</dd>
-      </div>
+      <Figure name="Records" note={`in ${counted(base.tables.length, "table")}`}>
+        {inDigits(records)}
+      </Figure>
     </dl>
   );
 }
@@ -105,23 +103,18 @@ function SweepFigures({ base, now }: { base: Base; now: Date }) {
   const usualMs = median(base.recentSweepMs);
   return (
     <>
-      <div>
-        <dt>Sync time</dt>
-        <dd>{base.sync ? formatDuration(base.sync.durationMs) : "–"}</dd>
-        <dd class="muted small">
-          {usualMs === null ? "of the last sync" : `usually ${formatDuration(usualMs)}`}
-        </dd>
-      </div>
-      <div>
-        <dt>Lag</dt>
-        <dd>{base.sync ? formatDuration(now.getTime() - base.sync.startedAt.getTime()) : "–"}</dd>
-        <dd class="muted small">{lagNote(base, now)}</dd>
-      </div>
-      <div>
-        <dt>Last sync</dt>
-        <dd>{base.sync ? <Ago at={base.sync.completedAt} now={now} /> : "–"}</dd>
-        <dd class="muted small">{base.sync ? kinds[base.sync.kind] : "none completed yet"}</dd>
-      </div>
+      <Figure
+        name="Sync time"
+        note={usualMs === null ? "of the last sync" : `usually ${formatDuration(usualMs)}`}
+      >
+        {base.sync ? formatDuration(base.sync.durationMs) : "–"}
+      </Figure>
+      <Figure name="Lag" note={lagNote(base, now)}>
+        {base.sync ? formatDuration(now.getTime() - base.sync.startedAt.getTime()) : "–"}
+      </Figure>
+      <Figure name="Last sync" note={base.sync ? kinds[base.sync.kind] : "none completed yet"}>
+        {base.sync ? <Ago at={base.sync.completedAt} now={now} /> : "–"}
+      </Figure>
     </>
   );
 }

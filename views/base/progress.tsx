@@ -4,7 +4,7 @@
  */
 import type { Base, Progress } from "../../core/control/bases";
 import { atRate, LEAST_MS, type TimeRange, timeLeft } from "../../core/control/status";
-import { Button, Form } from "../components";
+import { Button, Figure, Form } from "../components";
 import { tablePath } from "../data/paths";
 import { aboutDigits, counted, formatDuration, inDigits, rangeText } from "../format";
 import { QueryTable } from "./run-query";
@@ -71,25 +71,23 @@ function Figures({
   const expected = expectedRecords(tables);
   return (
     <dl class="figures">
-      <div>
-        <dt>Time left</dt>
-        <dd>{left ? rangeText(left) : "estimating…"}</dd>
-        <dd class="muted small">running for {formatDuration(elapsedMs)}</dd>
-      </div>
-      <div>
-        <dt>Records read</dt>
-        <dd>{inDigits(records)}</dd>
-        <dd class="muted small">
-          {expected === null ? "counting the others" : `of about ${aboutDigits(Math.max(records, expected))}`}
-        </dd>
-      </div>
-      <div>
-        <dt>Records a second</dt>
-        <dd>{elapsedMs < LEAST_MS ? "–" : inDigits(Math.round((records * 1000) / elapsedMs))}</dd>
-        {calls === undefined ? null : (
-          <dd class="muted small">{counted(calls, "call")} to Airtable so far</dd>
-        )}
-      </div>
+      <Figure name="Time left" note={`running for ${formatDuration(elapsedMs)}`}>
+        {left ? rangeText(left) : "estimating…"}
+      </Figure>
+      <Figure
+        name="Records read"
+        note={
+          expected === null ? "counting the others" : `of about ${aboutDigits(Math.max(records, expected))}`
+        }
+      >
+        {inDigits(records)}
+      </Figure>
+      <Figure
+        name="Records a second"
+        note={calls === undefined ? null : `${counted(calls, "call")} to Airtable so far`}
+      >
+        {elapsedMs < LEAST_MS ? "–" : inDigits(Math.round((records * 1000) / elapsedMs))}
+      </Figure>
     </dl>
   );
 }

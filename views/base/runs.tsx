@@ -1,8 +1,10 @@
 /** The log of syncs, with similar ones in one row: a bar of changed rows for each, and the numbers. */
+
 import type { SyncKind, SyncRun } from "../../core/control/bases";
 import { statusOfError } from "../../core/control/status";
 import { Badge, Card } from "../components";
 import { Ago } from "../components/ago";
+import { ChartKey } from "../components/chart-key";
 import { Table } from "../components/table";
 import { Time } from "../components/time";
 import { fullScale, TimeChart } from "../components/time-chart";
@@ -45,9 +47,8 @@ function RunBars({ runs }: { runs: SyncRun[] }) {
     <>
       <TimeChart
         summary={`Rows changed by each run: ${inDigits(changed)} of ${counted(usual.length, "later run")} changed rows, at most ${inDigits(top)}; ${inDigits(failed)} failed or left tables out. The numbers are in the table below.`}
-        form="stack"
         timeForm="minute"
-        scale={fullScale(top, inDigits)}
+        scale={fullScale(top)}
         bars={[...empty, ...runs.toReversed()].map((run) =>
           run === null
             ? { parts: [], title: "" }
@@ -62,16 +63,12 @@ function RunBars({ runs }: { runs: SyncRun[] }) {
         )}
         foot={[<Time at={runs.at(-1)!.started_at} form="minute" />, "latest run"]}
       />
-      <p class="chart-key small muted">
-        <span>
-          <span class="key" aria-hidden="true" /> rows inserted, updated and deleted
-        </span>
-        {failed > 0 ? (
-          <span>
-            <span class="key failed" aria-hidden="true" /> failed or left tables out
-          </span>
-        ) : null}
-      </p>
+      <ChartKey
+        keys={[
+          { text: "rows inserted, updated and deleted" },
+          ...(failed > 0 ? [{ look: "failed", text: "failed or left tables out" }] : []),
+        ]}
+      />
     </>
   );
 }

@@ -1,8 +1,10 @@
 /** The calls to the source: the last minutes as a chart, the month in a sentence, and its budget. */
+
 import type { Budget, MinuteUse, QuotaUse } from "../../core/control/budgets";
 import { proxied } from "../../core/source";
 import { BudgetAnswer, explanationOf, Slowed } from "../budget/budget";
 import { ButtonLink, Card } from "../components";
+import { ChartKey } from "../components/chart-key";
 import { Time } from "../components/time";
 import { fullScale, TimeChart } from "../components/time-chart";
 import { counted, inDigits, timeText } from "../format";
@@ -46,9 +48,8 @@ export function Usage({ use, budget }: { use: QuotaUse; budget: Budget | null })
       <Slowed slowed={slowed} />
       <TimeChart
         summary={`Calls to Airtable: ${inDigits(recent)} in the last ${minutes.length} minutes, at most ${inDigits(most)} of ${perMinute} in one.`}
-        form="stack"
         timeForm="clock"
-        scale={fullScale(Math.max(perMinute, most), inDigits)}
+        scale={fullScale(Math.max(perMinute, most))}
         bars={minutes.map((minute) => ({
           title: titleOf(minute),
           at: minute.minute,
@@ -65,14 +66,7 @@ export function Usage({ use, budget }: { use: QuotaUse; budget: Budget | null })
         {inDigits(month.sync)}, your apps {inDigits(month.client)}, console {inDigits(month.console)}.
       </p>
       {/* A minute does not tell the two apart. */}
-      <p class="chart-key small muted">
-        <span>
-          <span class="key" aria-hidden="true" /> sync
-        </span>
-        <span>
-          <span class="key client" aria-hidden="true" /> your apps and the console
-        </span>
-      </p>
+      <ChartKey keys={[{ text: "sync" }, { look: "client", text: "your apps and the console" }]} />
       {budget?.callsPerMonth == null ? null : (
         // How fast a base may sync is on the page of the workspace.
         <BudgetAnswer budget={budget}>

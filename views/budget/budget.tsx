@@ -1,6 +1,6 @@
 /** A call budget: whether this month's calls will last, and what they are used for. */
 import { type Budget, FORECAST_DAYS } from "../../core/control/budgets";
-import { Note } from "../components";
+import { Figure, Note } from "../components";
 import { BudgetBar } from "../components/budget-bar";
 import { Table } from "../components/table";
 import { counted, inDigits } from "../format";
@@ -17,15 +17,15 @@ export function BudgetPicture({ budget }: { budget: Budget }) {
     <>
       <BudgetAnswer budget={budget}>{explanationOf(budget)}</BudgetAnswer>
       <dl class="figures three">
-        <Figure kind="key" name="Used by sync" calls={used.sync} />
-        <Figure kind="key client" name="Used by your apps" calls={used.client - used.console} />
+        <Calls kind="key" name="Used by sync" calls={used.sync} />
+        <Calls kind="key client" name="Used by your apps" calls={used.client - used.console} />
         {used.console > 0 ? (
-          <Figure kind="key console" name="Used by the console" calls={used.console} />
+          <Calls kind="key console" name="Used by the console" calls={used.console} />
         ) : null}
-        <Figure kind="key kept" name="Reserved for your apps" calls={Math.max(0, reserve - used.client)} />
-        <Figure kind="key left" name="Left for sync" calls={Math.floor(budget.left ?? 0)} />
+        <Calls kind="key kept" name="Reserved for your apps" calls={Math.max(0, reserve - used.client)} />
+        <Calls kind="key left" name="Left for sync" calls={Math.floor(budget.left ?? 0)} />
         {forecast.calls === null ? null : (
-          <Figure
+          <Calls
             kind="key forecast"
             name="Forecast"
             calls={forecast.calls}
@@ -92,15 +92,17 @@ const kindWords: Record<string, string> = {
   webhooks: "Renewing webhooks",
 };
 
-function Figure(props: { kind: string; name: string; calls: number; note?: string }) {
+/** A number of calls, with its color in the bar. */
+function Calls(props: { kind: string; name: string; calls: number; note?: string }) {
+  const name = (
+    <>
+      <span class={props.kind} aria-hidden="true" /> {props.name}
+    </>
+  );
   return (
-    <div>
-      <dt>
-        <span class={props.kind} aria-hidden="true" /> {props.name}
-      </dt>
-      <dd>{inDigits(props.calls)}</dd>
-      {props.note ? <dd class="muted small">{props.note}</dd> : null}
-    </div>
+    <Figure name={name} note={props.note}>
+      {inDigits(props.calls)}
+    </Figure>
   );
 }
 

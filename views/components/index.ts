@@ -1,4 +1,5 @@
 /** The components of pages. */
+export { BackLink } from "./back-link";
 export { Badge, type Tone } from "./badge";
 export { Button, ButtonLink } from "./button";
 export { Card } from "./card";
@@ -14,8 +15,10 @@ export {
   type Typed,
   typedText,
 } from "./fields-form";
+export { Figure } from "./figure";
 export { FormPanel } from "./form-panel";
 export { More } from "./more";
+export { NewTabLink } from "./new-tab-link";
 export { Empty, ErrorNote, Note } from "./notes";
 export { PageHead } from "./page-head";
 export { Form, Link, type May, PermittedProvider, useMay } from "./permitted";

@@ -8,6 +8,7 @@
 
 import type { ComponentChildren } from "preact";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../core/time-units";
+import { inDigits } from "../format";
 import { TimedTitle, type TimeForm } from "./time";
 
 /** Units of the drawing, which is stretched to the width of the page; the height is that of the stylesheet. */
@@ -45,9 +46,10 @@ interface ChartMarker {
 interface TimeChartProps {
   summary: string;
   bars: ChartBar[];
-  scale: ChartScale;
-  /** `range`: parts are drawn over each other, the first in front. */
-  form: "range" | "stack";
+  /** Default: counts from zero to a round number. */
+  scale?: ChartScale;
+  /** Default `stack`; `range`: parts are drawn over each other, the first in front. */
+  form?: "range" | "stack";
   spans?: ChartSpan[];
   markers?: ChartMarker[];
   /** Below the chart: from left to right. */
@@ -63,7 +65,8 @@ interface ChartScale {
 }
 
 export function TimeChart(props: TimeChartProps) {
-  const { summary, bars, scale, form, spans = [], markers = [], foot, timeForm = "bare" } = props;
+  const { summary, bars, form = "stack", spans = [], markers = [], foot, timeForm = "bare" } = props;
+  const { scale = countScale(bars) } = props;
   const slot = WIDTH / bars.length;
   return (
     <div class="time-chart">
@@ -168,17 +171,17 @@ function round(value: number): number {
 }
 
 /** For counts: from zero to `top`; what is more ends at the upper edge. */
-export function fullScale(top: number, format: (value: number) => string): ChartScale {
-  return { heightOf: (value) => value / top, ticks: [{ value: top, text: format(top) }] };
+export function fullScale(top: number): ChartScale {
+  return { heightOf: (value) => value / top, ticks: [{ value: top, text: inDigits(top) }] };
 }
 
-/** For counts: from zero to a round number. */
-export function countScale(most: number, format: (value: number) => string): ChartScale {
-  const top = roundUp(Math.max(1, most));
+function countScale(bars: ChartBar[]): ChartScale {
+  const sums = bars.map(({ parts }) => parts.reduce((sum, { value }) => sum + value, 0));
+  const top = roundUp(Math.max(1, ...sums));
   const ticks = top === 1 ? [1] : [top / 2, top];
   return {
     heightOf: (value) => value / top,
-    ticks: ticks.map((value) => ({ value, text: format(value) })),
+    ticks: ticks.map((value) => ({ value, text: inDigits(value) })),
   };
 }
 

@@ -10,7 +10,7 @@ import {
   type ViewState,
 } from "../../core/data-browser";
 import { factsOf } from "../../core/source";
-import { Empty, Note } from "../components";
+import { Empty, NewTabLink, Note } from "../components";
 import { formatDuration, inDigits } from "../format";
 import { Grid } from "./grid";
 import { tablePath } from "./paths";
@@ -90,14 +90,12 @@ export function TablePage({ base, page }: { base: Base; page: BrowsedPage }) {
         </h2>
         <code class="muted">{table.name}</code>
         {table.tableId === undefined ? null : (
-          <a
+          <NewTabLink
             class="data-out small"
             href={factsOf(base.platform).recordUrl(base.sourceBaseId, table.tableId)}
-            target="_blank"
-            rel="noopener noreferrer"
           >
-            Open in Airtable<span class="visually-hidden">, in a new tab</span>
-          </a>
+            Open in Airtable
+          </NewTabLink>
         )}
       </div>
       <Notes base={base} page={page} />

@@ -1,8 +1,10 @@
 /** One record: all its fields, the values that did not fit, and its recorded changes. A side panel, or a page. */
+
 import type { Base } from "../../core/control/bases";
 import { cutText } from "../../core/cut-text";
 import type { BrowsedRecord, RecordChange } from "../../core/data-browser";
 import { factsOf } from "../../core/source";
+import { BackLink, NewTabLink } from "../components";
 import { FieldIcon } from "../components/field-icon";
 import { Time } from "../components/time";
 import { plainValue } from "../plain-value";
@@ -67,12 +69,7 @@ export function RecordView({ base, record }: RecordProps) {
   const { table } = record;
   return (
     <section class="card record-page" aria-labelledby="record-title">
-      <p>
-        <a class="back small" href={tablePath(base.id, table.name)}>
-          <span aria-hidden="true">← </span>
-          {table.sourceName}
-        </a>
-      </p>
+      <BackLink href={tablePath(base.id, table.name)}>{table.sourceName}</BackLink>
       <h2 id="record-title">{titleOf(record)}</h2>
       <RecordFields base={base} record={record} />
     </section>
@@ -96,14 +93,12 @@ function RecordFields({ base, record }: RecordProps) {
   return (
     <div class="record" hx-target:inherited="#record" data-record={`${table.name}/${id}`}>
       {table.tableId === undefined ? null : (
-        <a
+        <NewTabLink
           class="button plain small"
           href={factsOf(base.platform).recordUrl(base.sourceBaseId, table.tableId, id)}
-          target="_blank"
-          rel="noopener noreferrer"
         >
-          Open in Airtable<span class="visually-hidden">, in a new tab</span>
-        </a>
+          Open in Airtable
+        </NewTabLink>
       )}
       {issues.length === 0 ? null : (
         <div class="note warn">

@@ -1,6 +1,6 @@
 /** The third step: the choice of one of the key's bases. */
 import type { Choice, Draft } from "../../core/control/onboarding";
-import { Badge, ButtonLink, Empty, ErrorNote } from "../components";
+import { Badge, ButtonLink, Empty, ErrorNote, NewTabLink } from "../components";
 import { counted } from "../format";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 
@@ -156,11 +156,8 @@ function ChoiceError({ draft, keyHelpUrl, error, isKeyError }: ErrorProps) {
       <p>{error}</p>
       {isKeyError ? (
         <p>
-          <a href={keyHelpUrl} target="_blank" rel="noreferrer">
-            Change the token
-            <span class="visually-hidden"> (opens in a new tab)</span>
-          </a>{" "}
-          and continue here, or <a href={stepPath(draft, "key")}>enter another key</a>.
+          <NewTabLink href={keyHelpUrl}>Change the token</NewTabLink> and continue here, or{" "}
+          <a href={stepPath(draft, "key")}>enter another key</a>.
         </p>
       ) : null}
     </ErrorNote>

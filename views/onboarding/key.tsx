@@ -1,7 +1,7 @@
 /** The second step: the API key for the source. */
 import type { Draft } from "../../core/control/onboarding";
 import type { Platform } from "../../core/source";
-import { Button, ButtonLink, Field, Note } from "../components";
+import { Button, ButtonLink, Field, NewTabLink, Note } from "../components";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 import { TokenPicture } from "./token-picture";
 
@@ -29,10 +29,7 @@ export function KeyStep(props: KeyProps) {
         <ol class="list">
           <li>
             Open{" "}
-            <a href={platform.keyHelpUrl} target="_blank" rel="noreferrer">
-              {platform.keyHelpUrl.replace("https://", "")}
-              <span class="visually-hidden"> (opens in a new tab)</span>
-            </a>{" "}
+            <NewTabLink href={platform.keyHelpUrl}>{platform.keyHelpUrl.replace("https://", "")}</NewTabLink>{" "}
             and create a personal access token.
           </li>
           {platform.keyScopes ? (
@@ -71,11 +68,8 @@ function NotLive({ draft, platform }: KeyProps) {
         </p>
         <p>
           Add the scope to the token under{" "}
-          <a href={platform.keyHelpUrl} target="_blank" rel="noreferrer">
-            {platform.keyHelpUrl.replace("https://", "")}
-            <span class="visually-hidden"> (opens in a new tab)</span>
-          </a>
-          . The token itself stays the same.
+          <NewTabLink href={platform.keyHelpUrl}>{platform.keyHelpUrl.replace("https://", "")}</NewTabLink>.
+          The token itself stays the same.
         </p>
         <div class="actions">
           <form method="post" action={stepPath(draft, "key")}>
@@ -112,10 +106,7 @@ export function KeyForm({ draft, platform, error, typed }: KeyProps) {
       />
       {error ? (
         <p class="small">
-          <a href={platform.keyHelpUrl} target="_blank" rel="noreferrer">
-            Open your tokens at {platform.name}
-            <span class="visually-hidden"> (opens in a new tab)</span>
-          </a>
+          <NewTabLink href={platform.keyHelpUrl}>Open your tokens at {platform.name}</NewTabLink>
         </p>
       ) : null}
       <GoOn text="Check key" busy="Checking the key…" isSecondary={draft.reportsChanges === false} />

@@ -1,10 +1,12 @@
 /** The fleet over the last 24 hours: lag, calls, and bases with an outage. */
+
 import type { FleetHour, LagHistory } from "../../core/control/history";
 import { LagChart, LagTable, lagSummary, timeOf } from "../base/lag-chart";
 import { Card } from "../components";
+import { ChartKey } from "../components/chart-key";
 import { Table } from "../components/table";
 import { Time, Zone } from "../components/time";
-import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
+import { type ChartBar, TimeChart } from "../components/time-chart";
 import { counted, inDigits } from "../format";
 
 const COLLECTING = "Collecting: each hour is added when it is over.";
@@ -57,8 +59,6 @@ function Calls({ hours, isMeasured }: HourProps) {
     <Card id="fleet-calls" title="Calls per hour">
       <TimeChart
         summary={`Calls to Airtable per hour: ${inDigits(total(sums))} in all. The same numbers are in the table below.`}
-        form="stack"
-        scale={countScale(Math.max(...sums), inDigits)}
         bars={hours.map(
           ({ at, sync, client }): ChartBar => ({
             parts: [
@@ -74,14 +74,7 @@ function Calls({ hours, isMeasured }: HourProps) {
       {total(sums) === 0 ? (
         <p class="muted small">{isMeasured ? "No calls in these hours." : COLLECTING}</p>
       ) : (
-        <p class="chart-key small muted">
-          <span>
-            <span class="key" aria-hidden="true" /> sync
-          </span>
-          <span>
-            <span class="key client" aria-hidden="true" /> apps and consoles
-          </span>
-        </p>
+        <ChartKey keys={[{ text: "sync" }, { look: "client", text: "apps and consoles" }]} />
       )}
     </Card>
   );
@@ -93,8 +86,6 @@ function Outages({ hours, isMeasured }: HourProps) {
     <Card id="fleet-outages" title="Bases with an outage">
       <TimeChart
         summary={`Bases with an outage per hour: at most ${Math.max(...counts)}. The same numbers are in the table below.`}
-        form="stack"
-        scale={countScale(Math.max(...counts), inDigits)}
         bars={hours.map(
           ({ at, outages }): ChartBar => ({
             parts: [{ value: outages, class: "bar failed" }],

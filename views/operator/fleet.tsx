@@ -2,7 +2,7 @@
 import type { UnhealthyBase } from "../../core/alerts";
 import type { FleetState, WorkerStatus } from "../../core/control/fleet";
 import type { Quarantine } from "../../core/control/jobs";
-import { Badge, Card } from "../components";
+import { Badge, Card, Figure } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { counted, formatDuration, inDigits } from "../format";
@@ -30,37 +30,33 @@ export function Fleet({ workers, state, queue, openRequests, unhealthy, quaranti
     <div id="fleet" class="stack" {...live("/operator", 3)}>
       <Card id="fleet-now">
         <dl class="figures">
-          <div>
-            <dt>Running workers</dt>
-            <dd>{inDigits(alive.length)}</dd>
-            <dd class="muted small">
-              holding {inDigits(held)} of at most {counted(capacity, "base")}
-            </dd>
-          </div>
-          <div>
-            <dt>Queue</dt>
-            <dd>{inDigits(queue.waiting)}</dd>
-            <dd class="muted small">waiting; {inDigits(queue.active)} running</dd>
-          </div>
-          <div>
-            <dt>Oldest lag</dt>
-            <dd>{state.oldestLagMs ? formatDuration(state.oldestLagMs) : "–"}</dd>
-            <dd class="muted small wrap">
-              {state.oldestBaseId === null || state.oldestLagMs === 0 ? (
+          <Figure
+            name="Running workers"
+            note={`holding ${inDigits(held)} of at most ${counted(capacity, "base")}`}
+          >
+            {inDigits(alive.length)}
+          </Figure>
+          <Figure name="Queue" note={`waiting; ${inDigits(queue.active)} running`}>
+            {inDigits(queue.waiting)}
+          </Figure>
+          <Figure
+            name="Oldest lag"
+            note={
+              state.oldestBaseId === null || state.oldestLagMs === 0 ? (
                 "no base lags"
               ) : (
                 <BaseLink id={state.oldestBaseId}>{state.oldestBaseName}</BaseLink>
-              )}
-            </dd>
-          </div>
-          <div>
-            <dt>Bases</dt>
-            <dd>{inDigits(state.bases.syncing)}</dd>
-            <dd class="muted small">
-              syncing; {inDigits(state.bases.starting)} starting, {inDigits(state.bases.needsAttention)}{" "}
-              needing attention, {inDigits(state.bases.paused)} paused
-            </dd>
-          </div>
+              )
+            }
+          >
+            {state.oldestLagMs ? formatDuration(state.oldestLagMs) : "–"}
+          </Figure>
+          <Figure
+            name="Bases"
+            note={`syncing; ${inDigits(state.bases.starting)} starting, ${inDigits(state.bases.needsAttention)} needing attention, ${inDigits(state.bases.paused)} paused`}
+          >
+            {inDigits(state.bases.syncing)}
+          </Figure>
         </dl>
         {openRequests > 0 ? (
           <p>
