@@ -40,8 +40,9 @@ export function Table<Row>(props: {
   empty?: ComponentChildren;
   idOf?: (row: Row) => string;
   onPhone?: "blocks" | "fit" | "scroll";
+  class?: string;
 }) {
-  const { caption, rows, empty, idOf, onPhone = "blocks" } = props;
+  const { caption, rows, empty, idOf, onPhone = "blocks", class: own } = props;
   if (empty !== undefined && rows.length === 0) return <>{empty}</>;
   const columns = props.columns((look, cell) => ({
     ...(typeof look === "string" ? { text: look } : look),
@@ -51,7 +52,7 @@ export function Table<Row>(props: {
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms, a region for less than every table
     <div class="table-scroll" tabIndex={0} role="group" aria-label={caption}>
-      <table class={onPhone}>
+      <table class={own ? `${onPhone} ${own}` : onPhone}>
         <caption class="visually-hidden">{caption}</caption>
         <thead>
           <tr>

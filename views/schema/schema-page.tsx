@@ -3,7 +3,7 @@ import type { Base } from "../../core/control/bases";
 import type { Diagram, TypesFile, TypesLanguage } from "../../core/exports";
 import { type ColumnSlots, type ColumnSpec, POSTGRES_COLUMNS, type TableSpec } from "../../core/replica";
 import type { ColumnSample, TableSample } from "../../core/sql-editor";
-import { ButtonLink, Card, Empty } from "../components";
+import { ButtonLink, Card, Empty, Table } from "../components";
 import { FieldIcon } from "../components/field-icon";
 import { Program } from "../components/program";
 import { counted, inDigits } from "../format";
@@ -149,10 +149,16 @@ export function Slots({ baseId, slots: { name, used, dropped } }: { baseId: stri
   );
 }
 
-function ColumnsCard(props: { base: Base; shown: ShownTable; tables: TableSpec[]; path: string }) {
-  const { base, shown, tables, path } = props;
+interface ColumnsProps {
+  base: Base;
+  shown: ShownTable;
+  tables: TableSpec[];
+  path: string;
+}
+
+function ColumnsCard(props: ColumnsProps) {
+  const { base, shown } = props;
   const { spec, slots, sample } = shown;
-  const byId = new Map(tables.map((table) => [table.tableId, table]));
   return (
     <Card
       id="schema-table"
@@ -178,37 +184,7 @@ function ColumnsCard(props: { base: Base; shown: ShownTable; tables: TableSpec[]
         ) : null}
       </p>
       {slots ? <Slots baseId={base.id} slots={slots} /> : null}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
-      {/* biome-ignore lint/a11y/useSemanticElements: as all tables that scroll */}
-      <div class="table-scroll" tabIndex={0} role="group" aria-label={`Columns of ${spec.name}`}>
-        <table class="blocks schema-columns">
-          <thead>
-            <tr>
-              <th scope="col">Column</th>
-              <th scope="col">Type</th>
-              <th scope="col">Airtable field</th>
-              <th scope="col">Field type</th>
-              <th scope="col" class="number">
-                Empty
-              </th>
-              <th scope="col">Example</th>
-            </tr>
-          </thead>
-          <tbody>
-            <RecordColumn name="id" type="text" about="Record id" sample={sample} />
-            <RecordColumn name="created_time" type="timestamp" about="Created time, UTC" sample={sample} />
-            {spec.columns.map((column) => (
-              <ColumnRow
-                key={column.fieldId}
-                column={column}
-                sample={sample}
-                linked={byId.get(column.linkedTableId ?? "")}
-                path={path}
-              />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Columns {...props} />
       <p class="muted small">
         {sample
           ? `Empty values and examples are from ${sample.rows < 1000 ? "all" : "the first"} ${counted(sample.rows, "row")}.`
@@ -218,88 +194,74 @@ function ColumnsCard(props: { base: Base; shown: ShownTable; tables: TableSpec[]
   );
 }
 
-function RecordColumn(props: { name: string; type: string; about: string; sample: TableSample | undefined }) {
+function Columns({ shown: { spec, sample }, tables, path }: ColumnsProps) {
+  const byId = new Map(tables.map((table) => [table.tableId, table]));
+  const sampleOf = (name: string) => (sample?.rows ? sample.columns.get(name) : undefined);
+  const rows: { name: string; type: string; about?: string; field?: ColumnSpec }[] = [
+    { name: "id", type: "text", about: "Record id" },
+    { name: "created_time", type: "timestamp", about: "Created time, UTC" },
+    ...spec.columns.map((field) => ({ name: field.name, type: field.columnType, field })),
+  ];
   return (
-    <tr>
-      <th scope="row">
-        <code>{props.name}</code>
-      </th>
-      <td data-label="Type">
-        <code>{props.type}</code>
-      </td>
-      <td class="muted" data-label="Airtable field">
-        {props.about}
-      </td>
-      <td />
-      <Sample sample={props.sample?.columns.get(props.name)} rows={props.sample?.rows} />
-    </tr>
-  );
-}
-
-function ColumnRow(props: {
-  column: ColumnSpec;
-  sample: TableSample | undefined;
-  linked: TableSpec | undefined;
-  path: string;
-}) {
-  const { column, sample, linked, path } = props;
-  return (
-    <tr>
-      <th scope="row" class="wrap">
-        <code>{column.name}</code>
-      </th>
-      <td data-label="Type">
-        <code>{column.columnType}</code>
-      </td>
-      <td class="wrap" data-label="Airtable field">
-        <bdi>{column.sourceName}</bdi>
-        {column.description ? (
-          <span class="muted small described">
-            <bdi>{column.description}</bdi>
-          </span>
-        ) : null}
-      </td>
-      <td class="wrap" data-label="Field type">
-        <FieldIcon type={column.type} />
-        {fieldTypeName(column)}
-        {linked ? (
+    <Table
+      caption={`Columns of ${spec.name}`}
+      class="schema-columns"
+      rows={rows}
+      columns={(column) => [
+        column({ text: "Column", isHead: true, class: "wrap" }, ({ name }) => <code>{name}</code>),
+        column("Type", ({ type }) => <code>{type}</code>),
+        column({ text: "Airtable field", class: "wrap" }, ({ about, field }) => (
           <>
-            {" "}
-            <a class="chip" href={`${path}?table=${encodeURIComponent(linked.name)}#columns`}>
-              {linked.name}
-            </a>
+            {field ? <bdi>{field.sourceName}</bdi> : <span class="muted">{about}</span>}
+            {field?.description ? (
+              <span class="muted small described">
+                <bdi>{field.description}</bdi>
+              </span>
+            ) : null}
           </>
-        ) : null}
-      </td>
-      <Sample sample={sample?.columns.get(column.name)} rows={sample?.rows} />
-    </tr>
+        )),
+        column({ text: "Field type", class: "wrap" }, ({ field }) =>
+          field ? <Field field={field} linked={byId.get(field.linkedTableId ?? "")} path={path} /> : null,
+        ),
+        column(
+          {
+            text: "Empty",
+            isNumber: true,
+            class: ({ name }) => (sampleOf(name)?.empty ? undefined : "muted"),
+          },
+          ({ name }) => emptyShare(sampleOf(name), sample?.rows ?? 0),
+        ),
+        column(
+          { text: "Example", class: ({ name }) => (sampleOf(name) ? "example" : "muted") },
+          ({ name }) => sampleOf(name)?.example ?? <span class="muted">–</span>,
+        ),
+      ]}
+    />
   );
 }
 
-function Sample({ sample, rows }: { sample: ColumnSample | undefined; rows: number | undefined }) {
-  if (!sample || !rows) {
-    return (
-      <>
-        <td class="number muted" data-label="Empty">
-          –
-        </td>
-        <td class="muted" data-label="Example">
-          –
-        </td>
-      </>
-    );
-  }
-  const percent = Math.round((100 * sample.empty) / rows);
+function Field(props: { field: ColumnSpec; linked: TableSpec | undefined; path: string }) {
+  const { field, linked, path } = props;
   return (
     <>
-      <td class={sample.empty === 0 ? "number muted" : "number"} data-label="Empty">
-        {sample.empty > 0 && percent === 0 ? "< 1 %" : `${percent} %`}
-      </td>
-      <td class="example" data-label="Example">
-        {sample.example === null ? <span class="muted">–</span> : sample.example}
-      </td>
+      <FieldIcon type={field.type} />
+      {fieldTypeName(field)}
+      {linked ? (
+        <>
+          {" "}
+          <a class="chip" href={`${path}?table=${encodeURIComponent(linked.name)}#columns`}>
+            {linked.name}
+          </a>
+        </>
+      ) : null}
     </>
   );
+}
+
+function emptyShare(sample: ColumnSample | undefined, rows: number): string {
+  if (!sample) return "–";
+  const percent = Math.round((100 * sample.empty) / rows);
+  return sample.empty > 0 && percent === 0 ? "< 1 %" : `${percent} %`;
 }
 
 /** Files that one page shows, and the characters of each: longer ones are only downloaded. */
