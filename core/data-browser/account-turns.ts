@@ -3,13 +3,14 @@
  * (I8). Those beyond the limit wait in order.
  */
 import { Turns } from "../async";
+import { READER_STATEMENT_MS } from "../control/placement";
 import { BasetideError } from "../errors";
 import { READER_CONNECTIONS } from "../replica";
 
 /** A third: a page waits for two others at most before an account's share of a server is used up. */
 const PER_ACCOUNT = READER_CONNECTIONS / 3;
 /** Longest wait, ms: two statements that take as long as they may. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 2 * READER_STATEMENT_MS;
 
 const turns = new Turns(PER_ACCOUNT);
 

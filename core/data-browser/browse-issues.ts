@@ -2,9 +2,8 @@
 import type { Base } from "../control/bases";
 import { getDatabase } from "../control/placement";
 import { quoteIdent } from "../replica";
+import { PAGE_ROWS } from "./browse";
 import { type ReadContext, reading } from "./reading";
-
-const PAGE_ROWS = 100;
 
 export interface IssuePage {
   rows: { id: string; value: string; seenAt: Date }[];

@@ -2,6 +2,7 @@
 import { type Base, sourceTables } from "../control/bases";
 import { getDatabase, type ReaderSql } from "../control/placement";
 import { BasetideError } from "../errors";
+import { quoteIdent } from "../replica";
 import {
   type BrowsedColumn,
   type BrowsedTable,
@@ -326,7 +327,7 @@ async function changesOf(
   table: BrowsedTable,
   id: string,
 ): Promise<RecordChange[] | undefined> {
-  const place = `"${table.schema.replaceAll('"', '""')}"._sync_history`;
+  const place = `${quoteIdent(table.schema)}._sync_history`;
   const [has] = await sql.unsafe<{ has: boolean }[]>("select to_regclass($1) is not null as has", [place]);
   if (!has!.has) return undefined;
   return sql.unsafe<RecordChange[]>(
@@ -339,7 +340,7 @@ async function changesOf(
 }
 
 function issuesOf({ schema }: BrowsedTable): string {
-  return `"${schema.replaceAll('"', '""')}"._sync_issues`;
+  return `${quoteIdent(schema)}._sync_issues`;
 }
 
 /** A driver's value as a cell: a list arrives as `[total, elements]`, that of attachments with what is known of them. */

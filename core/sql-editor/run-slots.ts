@@ -3,14 +3,12 @@
  * to a server (I8): two queries of the editor, and one sample of a table for the schema page.
  */
 import { Turns } from "../async";
+import { READER_STATEMENT_MS } from "../control/placement";
 import { BasetideError } from "../errors";
 import { READER_CONNECTIONS } from "../replica";
 
 const QUERIES = READER_CONNECTIONS / 3;
 const SAMPLES = READER_CONNECTIONS / 2 - QUERIES;
-/** Longest wait for a sample, ms: the page is shown without it. */
-const PATIENCE_MS = 5000;
-
 const running = new Map<string, number>();
 const samples = new Turns(SAMPLES);
 
@@ -33,9 +31,9 @@ export async function withRunSlot<T>(accountId: string, work: () => Promise<T>):
   }
 }
 
-/** Waits for the account's other samples. @throws BasetideError `replica_busy` if they take too long */
+/** Waits for one other sample of the account at most: the page is shown without it. @throws BasetideError `replica_busy` if they take too long */
 export function inSampleTurn<T>(accountId: string, work: () => Promise<T>): Promise<T> {
-  return samples.run(accountId, work, { patienceMs: PATIENCE_MS, tooLate: busy });
+  return samples.run(accountId, work, { patienceMs: READER_STATEMENT_MS, tooLate: busy });
 }
 
 function busy(): BasetideError {

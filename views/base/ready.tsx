@@ -1,15 +1,14 @@
 /** "Your data is ready": shown for a day after a base was connected, with queries of its own tables. */
 import type { Base } from "../../core/control/bases";
 import type { SampleQuery } from "../../core/exports";
+import { DAY_MS } from "../../core/time-units";
 import { Card, useMay } from "../components";
 import { ProgramText } from "../components/program";
 import { RunQuery } from "./run-query";
 
-const SHOWN_MS = 24 * 3600_000;
-
 /** Is the moment for it? */
 export function isJustReady({ sync, tables, createdAt }: Base, now: Date): boolean {
-  return sync !== null && tables.length > 0 && now.getTime() - createdAt.getTime() < SHOWN_MS;
+  return sync !== null && tables.length > 0 && now.getTime() - createdAt.getTime() < DAY_MS;
 }
 
 /** Loads the queries, which takes a look at the replica; without JavaScript, a link leads to them. */

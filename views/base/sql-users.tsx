@@ -2,8 +2,10 @@
  * The SQL users of a base's database: a table, and the form for a new one. For a database that customers host, the
  * statements that create one there.
  */
+
 import type { Base } from "../../core/control/bases";
 import type { SqlUser } from "../../core/control/placement";
+import { quoteIdent } from "../../core/replica";
 import { Button, Card, Empty, Field, Form, FormPanel } from "../components";
 import { ProgramText } from "../components/program";
 import { counted } from "../format";
@@ -124,7 +126,7 @@ function ReadingUrl({ base, isSet, error }: { base: Base } & SqlUsersProps["read
 
 /** Basetide has only the one role there that the customer gave it. */
 function OwnUsers({ schema, database }: { schema: string; database: string }) {
-  const [inSchema, inDatabase] = [quoted(schema), quoted(database)];
+  const [inSchema, inDatabase] = [quoteIdent(schema), quoteIdent(database)];
   const statements = [
     "create role reporting login password '…';",
     `grant connect on database ${inDatabase} to reporting;`,
@@ -142,8 +144,4 @@ function OwnUsers({ schema, database }: { schema: string; database: string }) {
       <ProgramText id="own-sql-user" name="A user that reads this base" code={statements.join("\n")} />
     </Card>
   );
-}
-
-function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
 }

@@ -1,16 +1,16 @@
 /** A small chart of durations within a line of a table, on a logarithmic scale from a tenth of a second to a day. */
+import { DAY_MS } from "../../core/time-units";
 
 const WIDTH = 96;
 const HEIGHT = 20;
 const LEAST_MS = 100;
-const MOST_MS = 86_400_000;
 
 export function Sparkline({ values, summary }: { values: (number | null)[]; summary: string }) {
   const slot = WIDTH / Math.max(1, values.length);
   const path = values
     .map((value, index) => {
       if (value === null) return "";
-      const share = Math.log(Math.max(LEAST_MS, value) / LEAST_MS) / Math.log(MOST_MS / LEAST_MS);
+      const share = Math.log(Math.max(LEAST_MS, value) / LEAST_MS) / Math.log(DAY_MS / LEAST_MS);
       const height = Math.round(Math.max(1.5, Math.min(1, share) * HEIGHT) * 10) / 10;
       return `M${Math.round(index * slot * 10) / 10} ${HEIGHT}v${-height}h${slot - 1}v${height}z`;
     })
