@@ -41,6 +41,10 @@ export function monthDay(at: Date): string {
   return `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`;
 }
 
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 const units: [name: string, ms: number][] = [
   ["day", 86_400_000],
   ["hour", 3_600_000],

@@ -1,4 +1,5 @@
 /** The account's alerts: the user's own e-mail alerts, those of other members, webhooks, sent alerts. */
+
 import type { ComponentChildren } from "preact";
 import {
   type AlertKind,
@@ -21,6 +22,7 @@ import {
   Table,
 } from "../components";
 import { Ago } from "../components/ago";
+import { capitalized } from "../format";
 import { FailingNow } from "./failing-now";
 import { Messages } from "./sent-messages";
 
@@ -156,6 +158,5 @@ export function WebhookState({ webhook, now }: { webhook: Webhook; now: Date }) 
 
 /** `Red, recovered, key`. */
 function listKinds(kinds: readonly AlertKind[]): string {
-  const words = kinds.map((kind) => alertKindLabels[kind].short).join(", ");
-  return words === "" ? "Nothing" : words[0]!.toUpperCase() + words.slice(1);
+  return capitalized(kinds.map((kind) => alertKindLabels[kind].short).join(", ")) || "Nothing";
 }

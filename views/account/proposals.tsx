@@ -1,7 +1,8 @@
 /** The proposals for the account's bases, first those that wait for a decision. */
 import type { Base } from "../../core/control/bases";
 import type { ChangeSet } from "../../core/control/change-sets";
-import { changesPath, operationsOf, SetState } from "../base/change-sets";
+import { changesPath, SetState } from "../base/change-sets";
+import { operationsOf } from "../base/proposal";
 import { Card, Empty, Table } from "../components";
 import { Ago } from "../components/ago";
 import { inDigits } from "../format";

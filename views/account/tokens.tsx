@@ -1,4 +1,5 @@
 /** The account's API tokens: a table, and the form for a new one, which is shown only once. */
+
 import { type ApiToken, scopeLabels, type TokenScope } from "../../core/control/accounts";
 import {
   Badge,
@@ -15,6 +16,7 @@ import {
 } from "../components";
 import { Ago } from "../components/ago";
 import { Time } from "../components/time";
+import { capitalized } from "../format";
 
 interface TokensProps {
   tokens: ApiToken[];
@@ -83,6 +85,5 @@ function Expiry({ at, now }: { at: Date | null; now: Date }) {
 
 /** `Read, write`. */
 function listScopes(scopes: readonly TokenScope[]): string {
-  const text = scopes.map((scope) => scopeLabels[scope].label.toLowerCase()).join(", ");
-  return text.slice(0, 1).toUpperCase() + text.slice(1);
+  return capitalized(scopes.map((scope) => scopeLabels[scope].label.toLowerCase()).join(", "));
 }

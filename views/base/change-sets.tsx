@@ -13,7 +13,7 @@ import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { recordPath } from "../data/paths";
 import { counted, inDigits } from "../format";
-import { Proposal, type Review } from "./proposal";
+import { cellText, operationsOf, operationWords, Proposal, type Review } from "./proposal";
 
 const setWords: Record<ChangeSetState, [word: string, tone: Tone]> = {
   proposed: ["Waits for approval", "yellow"],
@@ -36,8 +36,6 @@ const itemWords: Record<ListedWrite["state"], [word: string, tone: Tone]> = {
   unknown: ["Unknown", "yellow"],
   not_applied: ["Not applied", "neutral"],
 };
-
-export const operationWords = { create: "Create", update: "Change", delete: "Delete" } as const;
 
 export const changesPath = (base: Pick<Base, "id">) => `/bases/${base.id}/changes`;
 
@@ -194,19 +192,14 @@ function CellChanges({ item: { fields, expected } }: { item: ChangeItem }) {
           <b>{name}</b>{" "}
           {expected && name in expected ? (
             <>
-              <del>{textOf(expected[name])}</del> →{" "}
+              <del>{cellText(expected[name])}</del> →{" "}
             </>
           ) : null}
-          {fields && name in fields ? <ins>{textOf(fields[name])}</ins> : null}
+          {fields && name in fields ? <ins>{cellText(fields[name])}</ins> : null}
         </li>
       ))}
     </ul>
   );
-}
-
-function textOf(value: unknown): string {
-  if (value === null || value === undefined || value === "") return "(empty)";
-  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function Decisions({ path, set }: { path: string; set: ChangeSet }) {
@@ -234,7 +227,3 @@ export function SetState({ state }: { state: ChangeSetState }) {
   const [word, tone] = setWords[state];
   return <Badge tone={tone}>{word}</Badge>;
 }
-
-/** How many operations a set has. */
-export const operationsOf = ({ counts }: ChangeSet) =>
-  Object.values(counts).reduce((sum, count) => sum + count, 0);

@@ -5,7 +5,7 @@
 import type { Base } from "../../core/control/bases";
 import { locationName, PASSWORD_PLACEHOLDER, type SqlUser } from "../../core/control/placement";
 import { qualifiedName } from "../../core/exports";
-import { Button, CopyField, DialogLink, Form } from "../components";
+import { Button, CopyField, DialogLink, Form, Note } from "../components";
 import { ProgramText } from "../components/program";
 import { type ClientId, clients, guideOf, type SqlAccess } from "./connect-clients";
 import { isEncrypted } from "./connect-urls";
@@ -177,10 +177,7 @@ function Readiness({ base }: { base: Base }) {
   const tables = base.progress?.tables ?? [];
   const ready = tables.filter(({ done }) => done);
   return (
-    <div class="note info" role="status">
-      <p class="note-title">
-        The first sync is running: {ready.length} of {tables.length} tables are ready
-      </p>
+    <Note title={`The first sync is running: ${ready.length} of ${tables.length} tables are ready`}>
       <p class="wrap">
         {ready.length === 0
           ? "You can connect now. Tables appear one by one, small ones first."
@@ -191,7 +188,7 @@ function Readiness({ base }: { base: Base }) {
               </span>
             ))}
       </p>
-    </div>
+    </Note>
   );
 }
 

@@ -1,24 +1,18 @@
 /** The current state of a base: one line with one action, four figures, and the progress of its first sync or a rebuild. */
-import type { Base, SyncKind } from "../../core/control/bases";
+
+import type { Base } from "../../core/control/bases";
 import { quotaKeyOf } from "../../core/control/budgets";
 import { type BaseStatus, isLive, median, statusOf } from "../../core/control/status";
 import { syncShare } from "../../core/limiter";
 import { Card, Figure } from "../components";
 import { Ago } from "../components/ago";
-import { counted, formatDuration, inDigits } from "../format";
+import { capitalized, counted, formatDuration, inDigits } from "../format";
 import { FailingTables } from "./failing-tables";
 import { LiveFigures, LiveNotes } from "./live-mode";
 import { BaseProblem, RemedyAction } from "./problem";
 import { ProgressBars } from "./progress";
+import { runKindLabels } from "./runs";
 import { StateBadge } from "./state";
-
-const kinds: Record<SyncKind, string> = {
-  first: "first sync",
-  rebuild: "rebuild",
-  sweep: "full sync",
-  rapid: "rapid sync",
-  live: "live sync",
-};
 
 /** @param props.keyHelpUrl the page about the rights of an API key */
 export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpUrl: string | undefined }) {
@@ -59,8 +53,7 @@ export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpU
 /** Without the word that the badge has: `The database matched Airtable 17 s ago.` */
 function sentenceOf({ isCurrent, word, headline }: BaseStatus): string {
   if (!isCurrent || !headline.startsWith(`${word}; `)) return headline;
-  const rest = headline.slice(word.length + 2);
-  return rest.charAt(0).toUpperCase() + rest.slice(1);
+  return capitalized(headline.slice(word.length + 2));
 }
 
 /** Calls a second that a sync of the base may make. */
@@ -112,7 +105,10 @@ function SweepFigures({ base, now }: { base: Base; now: Date }) {
       <Figure name="Lag" note={lagNote(base, now)}>
         {base.sync ? formatDuration(now.getTime() - base.sync.startedAt.getTime()) : "–"}
       </Figure>
-      <Figure name="Last sync" note={base.sync ? kinds[base.sync.kind] : "none completed yet"}>
+      <Figure
+        name="Last sync"
+        note={base.sync ? runKindLabels[base.sync.kind].toLowerCase() : "none completed yet"}
+      >
         {base.sync ? <Ago at={base.sync.completedAt} now={now} /> : "–"}
       </Figure>
     </>

@@ -47,7 +47,11 @@ interface Props {
   error: string | undefined;
 }
 
-const verbs = { create: "Create", update: "Change", delete: "Delete" } as const;
+export const operationWords = { create: "Create", update: "Change", delete: "Delete" } as const;
+
+/** How many operations a set has. */
+export const operationsOf = ({ counts }: ChangeSet) =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);
 
 /** The name of the checkbox of an operation. */
 export function itemInput(position: number): string {
@@ -58,7 +62,7 @@ export function Proposal({ path, set, review, error }: Props) {
   const { items, seen, problem } = review;
   const gone = items.filter((item) => item.isGone).length;
   const stale = items.filter((item) => item.isStale && !item.isGone).length;
-  const all = Object.values(set.counts).reduce((sum, count) => sum + count, 0);
+  const all = operationsOf(set);
   const mayDecide = useMay()("POST", `${path}/approve`);
   const possible = all - gone;
   const hasChoice = mayDecide && (all > 1 || stale > 0);
@@ -134,7 +138,7 @@ function Item({ item, hasChoice }: { item: ReviewedItem; hasChoice: boolean }) {
   const what = (
     <>
       <b>
-        {verbs[operation]}{" "}
+        {operationWords[operation]}{" "}
         {title === undefined ? <bdi>{recordId ?? "a new record"}</bdi> : <bdi>“{title}”</bdi>}
       </b>{" "}
       <span class="muted">
@@ -196,7 +200,7 @@ function Cell({ cell, operation }: { cell: ReviewedCell; operation: OperationKin
 }
 
 /** In full: a text that is cut could carry data out unseen. */
-function cellText(value: unknown): string {
+export function cellText(value: unknown): string {
   if (value === null || value === undefined || value === "") return "(empty)";
   if (value === true) return "checked";
   if (Array.isArray(value) && value.length === 0) return "(empty)";

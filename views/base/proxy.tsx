@@ -1,6 +1,6 @@
 /** How to write to a base, and read it by its own API, through the proxy. */
 import type { Base } from "../../core/control/bases";
-import { Button, Card, CopyField, Form, Link } from "../components";
+import { Button, Card, CopyField, ErrorNote, Form, Link, Note } from "../components";
 import { ProgramText } from "../components/program";
 import { changesPath } from "./change-sets";
 import { proxyEndpoint, proxySnippets, type Snippet } from "./snippets";
@@ -108,11 +108,7 @@ function Writes({ base, example, writer, canTry, tried, error }: ProxyProps & { 
         ) : null
       }
     >
-      {error ? (
-        <div class="note wrong" role="alert">
-          {error}
-        </div>
-      ) : null}
+      {error ? <ErrorNote>{error}</ErrorNote> : null}
       {tried ? <Tried tried={tried} example={example} /> : null}
       <nav class="client-tabs" aria-label="Language">
         {Object.entries(writers).map(([id, { name }]) => (
@@ -143,26 +139,20 @@ function Tried({ tried, example }: { tried: TriedWrite; example: WriteExample })
   const requests = `${example.table}: POST, then PATCH /${recordId}`;
   if (row === null) {
     return (
-      <div class="note warn" role="status">
-        <p class="note-title">The record was written, and SQL does not show it yet</p>
+      <Note tone="warn" title="The record was written, and SQL does not show it yet">
         <p class="wrap">
           <code>{requests}</code>. Reload this page in a moment.
         </p>
-      </div>
+      </Note>
     );
   }
   return (
-    <div class="note good" role="status">
-      <p class="note-title">It works: SQL shows the record that was just written</p>
-      <p class="wrap">
-        <code>{requests}</code>
-      </p>
-      <p class="wrap">
-        <code>{`${example.sql}'${recordId}'`}</code>
-      </p>
-      <p class="wrap">
-        <code>{row}</code>
-      </p>
-    </div>
+    <Note tone="good" title="It works: SQL shows the record that was just written">
+      {[requests, `${example.sql}'${recordId}'`, row].map((text) => (
+        <p key={text} class="wrap">
+          <code>{text}</code>
+        </p>
+      ))}
+    </Note>
   );
 }

@@ -26,7 +26,7 @@ export function RunsPage({ runs, now }: { runs: SyncRun[]; now: Date }) {
       ) : (
         <>
           <RunBars runs={runs} />
-          <RunTable caption="Runs, newest first" runs={runs} now={now} />
+          <RunTable runs={runs} now={now} />
         </>
       )}
     </Card>
@@ -77,10 +77,10 @@ function changesOf({ inserted, updated, deleted }: SyncRun): number {
   return inserted + updated + deleted;
 }
 
-function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; now: Date }) {
+function RunTable({ runs, now }: { runs: SyncRun[]; now: Date }) {
   return (
     <Table
-      caption={caption}
+      caption="Runs, newest first"
       onPhone="scroll"
       rows={runs}
       columns={(column) => [

@@ -4,7 +4,8 @@ import type { ListedWrite } from "../../core/control/change-sets";
 import { Card, Empty } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
-import { changesPath, ItemResult, operationWords } from "./change-sets";
+import { changesPath, ItemResult } from "./change-sets";
+import { operationWords } from "./proposal";
 
 interface WritesProps {
   base: Base;

@@ -7,7 +7,7 @@ import { syncShare } from "../../core/limiter";
 import { strictest } from "../../core/source";
 import { capOf, PlanChoices, type PlanForm, planName } from "../budget/plans";
 import { ErrorNote } from "../components";
-import { aboutDigits, counted, inDigits, rangeText } from "../format";
+import { aboutDigits, capitalized, counted, inDigits, rangeText } from "../format";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 import { type PlanCosts, PlanSentence, PlanTable } from "./plan-cost";
 
@@ -146,10 +146,6 @@ function describeTime({ size, platform, sourceBase }: Draft): string {
   const share = syncShare(quotaKeyOf({ platform, sourceBaseId: sourceBase.id }), false);
   const range = timeOfCalls(size.calls + SCHEMA_CALLS, size.error / strictest().pageSize, share);
   return `${capitalized(rangeText(range))}. ${ready}`;
-}
-
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function describe({ destination }: Draft, database: string | undefined, region: string | null): string {

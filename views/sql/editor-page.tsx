@@ -1,9 +1,11 @@
 /** The SQL editor of a base: a form that works as it is, and that the page's script makes an editor with panes and tabs. */
+
 import type { Base } from "../../core/control/bases";
 import type { SampleQuery } from "../../core/exports";
 import type { PastQuery, SavedQuery } from "../../core/sql-editor";
 import { parametersOf } from "../../core/sql-parameters";
 import { Button, ErrorNote, Field, Form, useMay } from "../components";
+import { counted } from "../format";
 import { QueryHistory } from "./history";
 
 export interface EditorProps {
@@ -135,7 +137,7 @@ function Editor(props: EditorProps & { path: string }) {
           kind="quiet"
           isSmall
           formAction={`${path}/csv`}
-          title={`Runs the query or the selection, up to ${limits.csvRows.toLocaleString("en-US")} rows`}
+          title={`Runs the query or the selection, up to ${counted(limits.csvRows, "row")}`}
         >
           Download CSV
         </Button>

@@ -1,7 +1,9 @@
 /** The queries that the current user ran, the latest first. */
+
 import type { PastQuery } from "../../core/sql-editor";
 import { Form } from "../components";
 import { Ago } from "../components/ago";
+import { counted } from "../format";
 
 export function QueryHistory({ history, path }: { history: PastQuery[]; path: string }) {
   if (history.length === 0)
@@ -15,7 +17,7 @@ export function QueryHistory({ history, path }: { history: PastQuery[]; path: st
             <a href={`${path}?past=${id}`} data-query="">
               <code>{sql}</code>
               <span class={rows === null ? "failed small" : "muted small"}>
-                <Ago at={ranAt} now={now} /> · {rows === null ? "failed" : countOf(rows)}
+                <Ago at={ranAt} now={now} /> · {rows === null ? "failed" : counted(rows, "row")}
               </span>
             </a>
           </li>
@@ -28,8 +30,4 @@ export function QueryHistory({ history, path }: { history: PastQuery[]; path: st
       </Form>
     </>
   );
-}
-
-export function countOf(rows: number): string {
-  return `${rows.toLocaleString("en-US")} ${rows === 1 ? "row" : "rows"}`;
 }

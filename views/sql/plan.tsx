@@ -1,6 +1,6 @@
 /** A plan as a tree: each step, above those that it reads from, with its rows and its share of the whole. */
 import type { PlanNode } from "../../core/sql-editor";
-import { countOf } from "./history";
+import { counted, inDigits } from "../format";
 
 /** Steps of at least this share of the whole are marked. */
 const HEAVY_SHARE = 0.3;
@@ -12,7 +12,7 @@ export function QueryPlan({ plan, name }: { plan: PlanNode; name: string }) {
         <strong>{name}</strong>
         <span class="muted">
           {plan.ms === undefined
-            ? `estimated cost ${plan.cost.toLocaleString("en-US")}; the query did not run`
+            ? `estimated cost ${inDigits(plan.cost)}; the query did not run`
             : `ran ${inMs(plan.ms)}`}
         </span>
       </p>
@@ -32,8 +32,8 @@ function Step({ node }: { node: PlanNode }) {
           <strong>{title}</strong>
           <span class="muted">
             {estimatedRows === undefined
-              ? `about ${countOf(rows)}`
-              : `${countOf(rows)}, estimated ${inCount(estimatedRows)}`}
+              ? `about ${counted(rows, "row")}`
+              : `${counted(rows, "row")}, estimated ${inDigits(estimatedRows)}`}
           </span>
         </p>
         <p class="plan-share">
@@ -64,8 +64,4 @@ function Step({ node }: { node: PlanNode }) {
 
 function inMs(ms: number): string {
   return ms < 10 ? `${ms.toFixed(2)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
-}
-
-function inCount(count: number): string {
-  return count.toLocaleString("en-US");
 }

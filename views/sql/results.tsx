@@ -7,7 +7,7 @@ import {
   queryPlanOf,
   type StatementResult,
 } from "../../core/sql-editor";
-import { countOf } from "./history";
+import { counted } from "../format";
 import { QueryPlan } from "./plan";
 
 /** Characters around an error in a long line. */
@@ -60,7 +60,10 @@ function Result(props: {
     <section class="result" aria-label={name} data-statement={at} data-cut={isCut ? "" : undefined}>
       <div class="result-head">
         <p>
-          <strong>{hasSeveral ? `${name}: ${countOf(rows.length)}` : countOf(rows.length)}</strong>
+          <strong>
+            {hasSeveral ? `${name}: ` : ""}
+            {counted(rows.length, "row")}
+          </strong>
           <span class="muted result-note">
             {isCut ? " shown, there are more" : null}
             {time ? ` · ${time}` : null}
