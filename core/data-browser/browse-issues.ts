@@ -1,6 +1,5 @@
 /** Reads the records of one group of issues, a page at a time. */
 import type { Base } from "../control/bases";
-import { getDatabase } from "../control/placement";
 import { quoteIdent } from "../replica";
 import { PAGE_ROWS } from "./browse";
 import { type ReadContext, reading } from "./reading";
@@ -26,8 +25,7 @@ export async function browseIssues(
   const values = [group.table, group.column, group.reason, after];
   // Postgres stores no text with NUL, and accepts none as a parameter.
   if (values.some((value) => value.includes("\0"))) return { rows: [], next: undefined };
-  const database = await getDatabase(ctx.db, base.database.id);
-  return reading(ctx, database, async (sql) => {
+  return reading(ctx, base, async (sql) => {
     const found = await sql.unsafe<{ id: string; value: string; seen_ms: number }[]>(
       `select record_id as id, value, floor(extract(epoch from seen_at) * 1000)::float8 as seen_ms
        from ${quoteIdent(base.database.schema)}._sync_issues

@@ -1,6 +1,6 @@
 /** Reads a page of a table, or one record, as the customer's role. Costs no call to the source. */
 import { type Base, sourceTables } from "../control/bases";
-import { getDatabase, type ReaderSql } from "../control/placement";
+import type { ReaderSql } from "../control/placement";
 import { BasetideError } from "../errors";
 import { quoteIdent } from "../replica";
 import {
@@ -111,8 +111,7 @@ export async function browsePage(
   tableName: string,
   asked: ViewState,
 ): Promise<BrowsedPage> {
-  const database = await getDatabase(ctx.db, base.database.id);
-  return reading(ctx, database, async (sql) => {
+  return reading(ctx, base, async (sql) => {
     const table = await loadTable(ctx, sql, base, tableName);
     const known = browsableTables(base).find(({ name }) => name === tableName)?.records;
     const state = checkState(asked, table, known);
@@ -171,8 +170,7 @@ export async function browseFilters(
   tableName: string,
   asked: ViewState,
 ): Promise<Pick<BrowsedPage, "table" | "state">> {
-  const database = await getDatabase(ctx.db, base.database.id);
-  const table = await reading(ctx, database, (sql) => loadTable(ctx, sql, base, tableName));
+  const table = await reading(ctx, base, (sql) => loadTable(ctx, sql, base, tableName));
   return { table, state: checkState(asked, table, undefined) };
 }
 
@@ -183,8 +181,7 @@ export async function browseRecord(
   tableName: string,
   recordId: string,
 ): Promise<BrowsedRecord> {
-  const database = await getDatabase(ctx.db, base.database.id);
-  return reading(ctx, database, async (sql) => {
+  return reading(ctx, base, async (sql) => {
     const table = await loadTable(ctx, sql, base, tableName);
     const [row] = await rowsOf(sql, recordStatement(table, recordId));
     if (!row) {

@@ -5,7 +5,6 @@
  * batch: a slow client holds no connection, snapshot or lock, and no more than one batch in memory.
  */
 import type { Base } from "../control/bases";
-import { getDatabase } from "../control/placement";
 import { csvCell, csvHeader, csvLine } from "../csv";
 import { BasetideError } from "../errors";
 import { browseRows, loadTable } from "./browse";
@@ -42,8 +41,7 @@ export async function startDownload(
   asked: ViewState,
   { format, signal }: { format: DownloadFormat; signal: AbortSignal },
 ): Promise<Download> {
-  const database = await getDatabase(ctx.db, base.database.id);
-  const table = await reading(ctx, database, (sql) => loadTable(ctx, sql, base, tableName));
+  const table = await reading(ctx, base, (sql) => loadTable(ctx, sql, base, tableName));
   const known = browsableTables(base).find(({ name }) => name === tableName)?.records;
   const state = checkState({ ...asked, cursor: undefined }, table, known);
   const problem = state.filters.find((filter) => filter.problem)?.problem;
@@ -58,7 +56,7 @@ export async function startDownload(
   async function next(): Promise<string> {
     const selection = { filters: state.usable, sort: state.sort, search: state.search };
     const options = { cursor, limit, form: "whole" as const };
-    const rows = await reading(ctx, database, (sql) => browseRows(sql, table, columns, selection, options));
+    const rows = await reading(ctx, base, (sql) => browseRows(sql, table, columns, selection, options));
     isDone = rows.length < limit;
     const last = rows.at(-1);
     if (last) cursor = { id: last[0] as string, isBefore: false, value: last[1] as string | null };

@@ -1,7 +1,14 @@
 /** Runs the browser's statements as the console's role, and turns their errors into what a person can do about them. */
 import type { Context } from "../context";
-import { type Database, READER_STATEMENT_MS, type ReaderSql, readerPool } from "../control/placement";
-import { BasetideError, isBasetideError } from "../errors";
+import type { Base } from "../control/bases";
+import {
+  type Database,
+  getDatabase,
+  READER_STATEMENT_MS,
+  type ReaderSql,
+  readerPool,
+} from "../control/placement";
+import { BasetideError, type ErrorCode, isBasetideError } from "../errors";
 import { isServerFailure } from "../postgres";
 import { inTurn } from "./account-turns";
 import type { BrowseStatement } from "./statements";
@@ -22,16 +29,17 @@ const DATA_ERROR = /^22/;
 class Renamed extends Error {}
 
 /**
- * Runs `work` on the database, as its customer. If a table or a column was renamed meanwhile, `work` runs once more.
+ * Runs `work` on the base's database, as its customer. If a table or a column was renamed meanwhile, `work` runs once more.
  *
  * @throws BasetideError `replica_unavailable`, `replica_busy`, `destination_invalid`, `invalid_request`, `not_found`
  */
 export async function reading<T>(
   ctx: ReadContext,
-  database: Database,
+  base: Pick<Base, "database">,
   work: (sql: ReaderSql) => Promise<T>,
 ): Promise<T> {
   const attempt = async () => {
+    const database = await getDatabase(ctx.db, base.database.id);
     try {
       return await inTurn(database.accountId, async () => work(await readerPool(ctx, database)));
     } catch (error) {
@@ -66,50 +74,39 @@ export function isTooSlow(error: unknown): boolean {
 function readingError(error: unknown, database: Database): Error {
   if (isBasetideError(error)) return error;
   const sqlState = String((error as { code?: unknown } | null)?.code ?? "");
-  const options = { cause: error, details: { sqlState } };
+  const failure = (code: ErrorCode, message: string) =>
+    new BasetideError(code, message, { cause: error, details: { sqlState } });
   const ours = database.clusterId !== null;
   const who = database.hasReader ? "the user of the reading URL" : `the user ${database.role}`;
   if (RENAMED.has(sqlState)) return new Renamed("a name has changed", { cause: error });
   if (sqlState === CANCELED) {
-    const message = `The query took longer than ${READER_STATEMENT_MS / 1000} seconds and was canceled`;
-    return new BasetideError("replica_busy", message, options);
+    const seconds = READER_STATEMENT_MS / 1000;
+    return failure("replica_busy", `The query took longer than ${seconds} seconds and was canceled`);
   }
   if (sqlState === LOCKED) {
-    return new BasetideError(
-      "replica_busy",
-      "A query has locked the table. Reload the page in a moment",
-      options,
-    );
+    return failure("replica_busy", "A query has locked the table. Reload the page in a moment");
   }
   if (sqlState === TOO_MANY_CONNECTIONS) {
     const message = ours
       ? "All connections that the console may open to this database are in use. Try again in a moment, or ask the operator for more"
       : "The database server has no free connection. Close one, or raise its max_connections";
-    return new BasetideError("replica_busy", message, options);
+    return failure("replica_busy", message);
   }
   if (REFUSED_LOGIN.test(sqlState)) {
     const message = ours
       ? "The database refuses the console's role. Rotate the password under Connect, which gives the role a new one, too"
       : `The database refuses ${who}. Check its password and rights on your server`;
-    return new BasetideError("destination_invalid", message, options);
+    return failure("destination_invalid", message);
   }
   if (sqlState === NO_RIGHT) {
     const message = `The database does not let ${ours ? "the console's role" : who} read this table. Run: grant select on all tables in schema … to the user`;
-    return new BasetideError("destination_invalid", message, options);
+    return failure("destination_invalid", message);
   }
   if (DATA_ERROR.test(sqlState)) {
-    return new BasetideError(
-      "invalid_request",
-      "A filter's value does not fit its column. Change it",
-      options,
-    );
+    return failure("invalid_request", "A filter's value does not fit its column. Change it");
   }
   if (isServerFailure(error)) {
-    return new BasetideError(
-      "replica_unavailable",
-      "The database cannot be reached now. Try again in a moment",
-      options,
-    );
+    return failure("replica_unavailable", "The database cannot be reached now. Try again in a moment");
   }
-  return new BasetideError("internal", "Reading the table failed", options);
+  return failure("internal", "Reading the table failed");
 }
