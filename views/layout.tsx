@@ -100,9 +100,7 @@ function VisitorBar({ isSignedOut }: { isSignedOut: boolean }) {
   return (
     <header class="bar">
       <div class="bar-inner">
-        <a class="brand" href="/" aria-label="Basetide, home">
-          <Brand />
-        </a>
+        <Brand />
         {isSignedOut ? (
           <nav aria-label="Account" class="places end">
             <a href="/sign-in">Sign in</a>

@@ -229,9 +229,7 @@ function Reads({ path, reads, form, isOnly, mayPropose }: ReadsProps) {
           <Button>Save</Button>
         </Form>
         {isOnly ? null : (
-          <Form action={action}>
-            <input type="hidden" name="base" value={baseId} />
-            <input type="hidden" name="remove" value="on" />
+          <Form action={action} values={{ base: baseId, remove: "on" }}>
             <Button kind="danger">Remove this base</Button>
           </Form>
         )}
@@ -282,8 +280,7 @@ function Rules({ path, reads, mayRule, form }: RulesProps) {
           column({ text: "Records an hour", isNumber: true }, (rule) => inDigits(rule.updatesPerHour)),
           column({ text: "Allowed by", class: "wrap" }, (rule) => rule.createdBy),
           column({ text: "Action", isHidden: true, class: "number" }, (rule) => (
-            <Form action={action}>
-              <input type="hidden" name="remove" value={rule.id} />
+            <Form action={action} values={{ remove: rule.id }}>
               <Button isSmall>
                 Remove<span class="visually-hidden"> the rule of {rule.table}</span>
               </Button>

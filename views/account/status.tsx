@@ -19,19 +19,16 @@ export function StatusSettings(props: {
             <CopyField id="status-url" label="Link" value={url} />
             <div class="actions">
               <ButtonLink href={url}>Open</ButtonLink>
-              <Form action="/account/status">
-                <input type="hidden" name="change" value="renew" />
+              <Form action="/account/status" values={{ change: "renew" }}>
                 <Button title="The current link stops working">New link</Button>
               </Form>
-              <Form action="/account/status">
-                <input type="hidden" name="change" value="off" />
+              <Form action="/account/status" values={{ change: "off" }}>
                 <Button kind="danger">Turn off</Button>
               </Form>
             </div>
           </div>
         ) : (
-          <Form action="/account/status">
-            <input type="hidden" name="change" value="on" />
+          <Form action="/account/status" values={{ change: "on" }}>
             <Button kind="primary">Turn on</Button>
           </Form>
         )}

@@ -96,8 +96,8 @@ function ShowPassword({ base, client, sqlUser }: Pick<ConnectProps, "base" | "cl
       hx-target="closest .connect"
       hx-select=".connect"
       hx-swap="outerHTML"
+      values={{ with: client }}
     >
-      <input type="hidden" name="with" value={client} />
       {sqlUser ? <input type="hidden" name="user" value={sqlUser.id} /> : null}
       <p class="muted">
         <Button isSmall>Show password</Button> It replaces <code>{PASSWORD_PLACEHOLDER}</code> above. The

@@ -41,8 +41,7 @@ function BaseActions({ base, path }: { base: Base; path: string }) {
   const isPaused = base.state === "paused";
   return (
     <>
-      <Form action={`${path}/pause`}>
-        <input type="hidden" name="paused" value={isPaused ? "off" : "on"} />
+      <Form action={`${path}/pause`} values={{ paused: isPaused ? "off" : "on" }}>
         <Button>{isPaused ? "Resume" : "Pause"}</Button>
       </Form>
       {isPaused ? null : (

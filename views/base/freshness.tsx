@@ -3,7 +3,7 @@
 import type { Base } from "../../core/control/bases";
 import { type BaseHistory, type HistoryRange, historyRanges } from "../../core/control/history";
 import { isLive, statusOf } from "../../core/control/status";
-import { Card } from "../components";
+import { Card, Tabs } from "../components";
 import { ChartKey } from "../components/chart-key";
 import { Time } from "../components/time";
 import { type ChartBar, TimeChart } from "../components/time-chart";
@@ -35,18 +35,14 @@ export function FreshnessPage({ base, history, now }: { base: Base; history: Bas
 }
 
 function RangeChoice({ baseId, range }: { baseId: string; range: HistoryRange }) {
+  const pathOf = (name: string) => `/bases/${baseId}/freshness?range=${name}`;
   return (
-    <nav class="periods" aria-label="Period">
-      {Object.entries(historyRanges).map(([name, { text }]) => (
-        <a
-          key={name}
-          href={`/bases/${baseId}/freshness?range=${name}`}
-          aria-current={name === range ? "true" : undefined}
-        >
-          {text}
-        </a>
-      ))}
-    </nav>
+    <Tabs
+      look="periods"
+      label="Period"
+      current={pathOf(range)}
+      tabs={Object.entries(historyRanges).map(([name, { text }]) => ({ href: pathOf(name), text }))}
+    />
   );
 }
 

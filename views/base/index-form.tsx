@@ -36,8 +36,7 @@ export function IndexForm(props: { base: Base; shape: TableSpec[]; refused: Refu
             return (
               <li key={line}>
                 <code class="wrap">{line}</code>
-                <Form action={path}>
-                  <input type="hidden" name="remove" value={line} />
+                <Form action={path} values={{ remove: line }}>
                   <Button kind="quiet" isSmall>
                     Remove<span class="visually-hidden"> the index {line}</span>
                   </Button>

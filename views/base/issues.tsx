@@ -207,10 +207,10 @@ function MuteForm(props: { base: Base; field: Pick<IssueGroup, "table_id" | "fie
     ({ tableId, fieldId }) => tableId === field.table_id && fieldId === field.field_id,
   );
   return (
-    <Form action={`/bases/${base.id}/issues/mute`}>
-      <input type="hidden" name="table_id" value={field.table_id} />
-      <input type="hidden" name="field_id" value={field.field_id} />
-      <input type="hidden" name="muted" value={isMuted ? "off" : "on"} />
+    <Form
+      action={`/bases/${base.id}/issues/mute`}
+      values={{ table_id: field.table_id, field_id: field.field_id, muted: isMuted ? "off" : "on" }}
+    >
       <Button isSmall>
         {isMuted ? "Unmute" : "Mute this field"}
         <span class="visually-hidden"> {label}</span>

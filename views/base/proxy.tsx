@@ -1,6 +1,6 @@
 /** How to write to a base, and read it by its own API, through the proxy. */
 import type { Base } from "../../core/control/bases";
-import { Button, Card, CopyField, ErrorNote, Form, Link, Note } from "../components";
+import { Button, Card, CopyField, ErrorNote, Form, Link, Note, Tabs } from "../components";
 import { ProgramText } from "../components/program";
 import { changesPath } from "./change-sets";
 import { proxyEndpoint, proxySnippets, type Snippet } from "./snippets";
@@ -96,6 +96,7 @@ export function ProxyPage(props: ProxyProps) {
 
 function Writes({ base, example, writer, canTry, tried, error }: ProxyProps & { example: WriteExample }) {
   const path = `/bases/${base.id}/proxy`;
+  const tabPath = (id: string) => `${path}?with=${id}#proxy-writes`;
   return (
     <Card
       id="proxy-writes"
@@ -110,17 +111,12 @@ function Writes({ base, example, writer, canTry, tried, error }: ProxyProps & { 
     >
       {error ? <ErrorNote>{error}</ErrorNote> : null}
       {tried ? <Tried tried={tried} example={example} /> : null}
-      <nav class="client-tabs" aria-label="Language">
-        {Object.entries(writers).map(([id, { name }]) => (
-          <a
-            key={id}
-            href={`${path}?with=${id}#proxy-writes`}
-            aria-current={id === writer ? "page" : undefined}
-          >
-            {name}
-          </a>
-        ))}
-      </nav>
+      <Tabs
+        look="client-tabs"
+        label="Language"
+        current={tabPath(writer)}
+        tabs={Object.entries(writers).map(([id, { name }]) => ({ href: tabPath(id), text: name }))}
+      />
       <p class="muted small">
         Set <code>AIRTABLE_API_KEY</code> to a token that may write, and <code>DATABASE_URL</code> to the URL
         from <Link href={`/bases/${base.id}/connect`}>Connect</Link>.

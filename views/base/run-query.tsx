@@ -13,9 +13,7 @@ export function RunQuery(props: {
 }) {
   const { baseId, sql, kind = "plain", isSmall = false, children } = props;
   return (
-    <Form action={`/bases/${baseId}/sql`}>
-      <input type="hidden" name="sql" value={sql} />
-      <input type="hidden" name="as" value="rows" />
+    <Form action={`/bases/${baseId}/sql`} values={{ sql, as: "rows" }}>
       <Button kind={kind} isSmall={isSmall}>
         {children}
       </Button>

@@ -86,8 +86,7 @@ export function SelectedTables({ place, selection, tables, search, error }: Sele
       <UnansweredNote place={place} />
       {error ? <ErrorNote title="Nothing was changed">{error}</ErrorNote> : null}
       <Search place={place} search={search} label="Find a table" />
-      <Form action={place.path} class="stack">
-        <input type="hidden" name="q" value={search} />
+      <Form action={place.path} class="stack" values={{ q: search }}>
         <input type="hidden" name="shown" value={shown.map(({ id }) => id).join(" ")} />
         <SelectField
           label="New tables"
@@ -179,9 +178,7 @@ export function SelectedFields(props: SelectionProps & { table: SourceTable }) {
       ) : null}
       {error ? <ErrorNote title="Nothing was changed">{error}</ErrorNote> : null}
       <Search place={place} search={search} label="Find a field" table={table.id} />
-      <Form action={place.path} class="stack">
-        <input type="hidden" name="q" value={search} />
-        <input type="hidden" name="table" value={table.id} />
+      <Form action={place.path} class="stack" values={{ q: search, table: table.id }}>
         <SelectField
           label="Records"
           name="view"

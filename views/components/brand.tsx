@@ -1,7 +1,7 @@
-/** The logo and the name. */
+/** The logo and the name, which lead home. */
 export function Brand() {
   return (
-    <>
+    <a class="brand" href="/" aria-label="Basetide, home">
       <svg viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false">
         <rect class="brand-ground" width="24" height="24" rx="6" />
         <path
@@ -10,6 +10,6 @@ export function Brand() {
         />
       </svg>
       <span class="brand-name">Basetide</span>
-    </>
+    </a>
   );
 }

@@ -77,10 +77,7 @@ export interface Confirmation {
 export function Confirm({ isDialog, ...props }: Confirmation & { isDialog: boolean }) {
   const { title, effect, button, action, values = {}, isDanger, back } = props;
   const content = (
-    <Form action={action} class="stack">
-      {Object.entries(values).map(([name, value]) => (
-        <input key={name} type="hidden" name={name} value={value} />
-      ))}
+    <Form action={action} class="stack" values={values}>
       <div class="effect">{effect}</div>
       <div class="actions">
         <Button kind={isDanger ? "danger" : "primary"}>{button}</Button>

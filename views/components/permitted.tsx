@@ -17,11 +17,20 @@ export function useMay(): May {
   return useContext(Permitted);
 }
 
+interface FormProps extends FormHTMLAttributes {
+  action: string;
+  /** What it sends besides its fields. */
+  values?: Record<string, string>;
+}
+
 /** A form that is posted to `action`; nothing if the reader may not send it. */
-export function Form({ action, children, ...rest }: FormHTMLAttributes & { action: string }) {
+export function Form({ action, values = {}, children, ...rest }: FormProps) {
   if (!useMay()("POST", action)) return null;
   return (
     <form method="post" action={action} {...rest}>
+      {Object.entries(values).map(([name, value]) => (
+        <input key={name} type="hidden" name={name} value={value} />
+      ))}
       {children}
     </form>
   );

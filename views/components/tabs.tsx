@@ -8,9 +8,16 @@ interface Tab {
 }
 
 /** @param props.current the `href` of the current page */
-export function Tabs({ label, current, tabs }: { label: string; current: string; tabs: readonly Tab[] }) {
+export function Tabs(props: {
+  label: string;
+  current: string;
+  tabs: readonly Tab[];
+  /** Default `tabs`; the others are for a choice within a page. */
+  look?: "tabs" | "segments" | "periods" | "client-tabs";
+}) {
+  const { label, current, tabs, look = "tabs" } = props;
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class={look} aria-label={label}>
       {tabs.map(({ href, text, mark }) => (
         <a key={href} href={href} aria-current={href === current ? "page" : undefined}>
           {text}

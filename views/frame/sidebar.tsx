@@ -47,9 +47,7 @@ export function Sidebar({ currentUser, active, base, theme }: SidebarProps) {
   return (
     <aside id="sidebar" class="sidebar" popover="auto" aria-label="Sidebar">
       <div class="sidebar-head">
-        <a class="brand" href="/" aria-label="Basetide, home">
-          <Brand />
-        </a>
+        <Brand />
         <button
           type="button"
           class="button quiet small only-narrow"
@@ -82,9 +80,7 @@ export function Sidebar({ currentUser, active, base, theme }: SidebarProps) {
 export function TopBar({ base }: { base: CurrentBase | undefined }) {
   return (
     <header class="top-bar">
-      <a class="brand" href="/" aria-label="Basetide, home">
-        <Brand />
-      </a>
+      <Brand />
       {base ? (
         <a class="top-bar-base" href={`/bases/${base.id}`}>
           <bdi>{nameOf(base)}</bdi>

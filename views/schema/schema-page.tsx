@@ -3,7 +3,7 @@ import type { Base } from "../../core/control/bases";
 import type { Diagram, TypesFile, TypesLanguage } from "../../core/exports";
 import { type ColumnSlots, type ColumnSpec, POSTGRES_COLUMNS, type TableSpec } from "../../core/replica";
 import type { ColumnSample, TableSample } from "../../core/sql-editor";
-import { ButtonLink, Card, Empty, Table } from "../components";
+import { ButtonLink, Card, Empty, Table, Tabs } from "../components";
 import { FieldIcon } from "../components/field-icon";
 import { Program } from "../components/program";
 import { counted, inDigits } from "../format";
@@ -36,21 +36,17 @@ export function SchemaPage({ base, tables, view, children }: SchemaProps & { vie
   if (tables.length === 0) {
     return <Empty title="No tables yet">They appear here when the first sync has finished.</Empty>;
   }
+  const pathOf = (as: SchemaView) => `/bases/${base.id}/schema${as === "diagram" ? "" : `?as=${as}`}`;
   const links = tables.flatMap(({ columns }) => columns).filter(({ type }) => type === "links").length;
   return (
     <div class="stack">
       <div class="schema-bar">
-        <nav class="segments" aria-label="Schema as">
-          {schemaViews.map(({ as, text }) => (
-            <a
-              key={as}
-              href={`/bases/${base.id}/schema${as === "diagram" ? "" : `?as=${as}`}`}
-              aria-current={as === view ? "page" : undefined}
-            >
-              {text}
-            </a>
-          ))}
-        </nav>
+        <Tabs
+          look="segments"
+          label="Schema as"
+          current={pathOf(view)}
+          tabs={schemaViews.map(({ as, text }) => ({ href: pathOf(as), text }))}
+        />
         <p class="muted small">
           {counted(tables.length, "table")}, {counted(links, "link field")} ·{" "}
           <a href={`/bases/${base.id}/schema-changes`}>Schema changes</a>
@@ -320,19 +316,15 @@ export function SchemaTypes(props: {
   files: TypesFile[];
 }) {
   const { base, lang, languages, files } = props;
+  const pathOf = (one: TypesLanguage) => `/bases/${base.id}/schema?as=types&lang=${one}`;
   return (
     <>
-      <nav class="segments" aria-label="Language">
-        {languages.map((one) => (
-          <a
-            key={one.lang}
-            href={`/bases/${base.id}/schema?as=types&lang=${one.lang}`}
-            aria-current={one.lang === lang ? "page" : undefined}
-          >
-            {one.title}
-          </a>
-        ))}
-      </nav>
+      <Tabs
+        look="segments"
+        label="Language"
+        current={pathOf(lang)}
+        tabs={languages.map((one) => ({ href: pathOf(one.lang), text: one.title }))}
+      />
       {files.slice(0, MOST_FILES).map(({ path, text }, index) => {
         const download = (
           <p>

@@ -47,9 +47,7 @@ export function SitePage(props: SiteProps) {
         </a>
         <header class="site-bar">
           <div class="site-bar-inner">
-            <a class="brand" href="/" aria-label="Basetide, home">
-              <Brand />
-            </a>
+            <Brand />
             <nav aria-label="Main" class="site-nav">
               <a href="/docs" aria-current={active === "docs" ? "page" : undefined}>
                 Docs
