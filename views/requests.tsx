@@ -109,16 +109,15 @@ export function RequestsPage(props: RequestsProps) {
   );
 }
 
-const tones: Record<OperatorRequest["state"], Tone> = { open: "neutral", approved: "green", denied: "red" };
-
-const stateLabels: Record<OperatorRequest["state"], string> = {
-  open: "Open",
-  approved: "Approved",
-  denied: "Denied",
+const states: Record<OperatorRequest["state"], [word: string, tone: Tone]> = {
+  open: ["Open", "neutral"],
+  approved: ["Approved", "green"],
+  denied: ["Denied", "red"],
 };
 
 export function RequestStateBadge({ request }: { request: OperatorRequest }) {
-  return <Badge tone={tones[request.state]}>{stateLabels[request.state]}</Badge>;
+  const [word, tone] = states[request.state];
+  return <Badge tone={tone}>{word}</Badge>;
 }
 
 export function RequestSubject({ request }: { request: OperatorRequest }) {

@@ -7,8 +7,8 @@ import { type Diagram, diagramOf, sqlDefinitions } from "../../core/exports";
 import { layOut } from "../../core/exports/diagram-layout";
 import { tableLinks } from "../../core/exports/table-links";
 import { planSchema, type TableSpec } from "../../core/replica";
+import { fieldTypeName } from "../../views/components/field-type";
 import { DiagramSvg } from "../../views/schema/diagram";
-import { fieldTypeName } from "../../views/schema/field-types";
 import { sourceTable } from "../support/source-records";
 
 /** Tables of these numbers of fields, with links between some of them, each from the first table to the second. */

@@ -22,8 +22,8 @@ import {
   SelectField,
   Table,
 } from "../components";
+import { fieldTypeName } from "../components/field-type";
 import { counted } from "../format";
-import { fieldTypeName } from "../schema/field-types";
 
 /** Whose selection it is: a base's, or that of one that is being connected. */
 export interface SelectionPlace {

@@ -1,7 +1,7 @@
 /** The grid of one page of rows: a header that sorts, and a row for each record. */
 import { cutText } from "../../core/cut-text";
 import { type BrowsedColumn, type BrowsedPage, selectionOf } from "../../core/data-browser";
-import { FieldIcon } from "../components/field-icon";
+import { FieldIcon } from "../components/field-type";
 import { CellValue, isClipped } from "./cell";
 import { recordPath, tablePath } from "./paths";
 

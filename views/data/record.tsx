@@ -5,7 +5,7 @@ import { cutText } from "../../core/cut-text";
 import type { BrowsedRecord, RecordChange } from "../../core/data-browser";
 import { factsOf } from "../../core/source";
 import { BackLink, NewTabLink } from "../components";
-import { FieldIcon } from "../components/field-icon";
+import { FieldIcon } from "../components/field-type";
 import { Time } from "../components/time";
 import { plainValue } from "../plain-value";
 import { CellValue } from "./cell";

@@ -4,6 +4,7 @@
  */
 import { basePlaces } from "../base/pages";
 import { useMay } from "../components";
+import { sections } from "./sections";
 import type { CurrentBase } from "./sidebar";
 
 /** What the script does itself, by the name in `data-does`. */
@@ -27,12 +28,7 @@ const general: Shortcut[] = [
 ];
 
 const places: Shortcut[] = [
-  { keys: "g b", text: "Bases", href: "/bases" },
-  { keys: "g u", text: "Usage", href: "/account/workspaces" },
-  { keys: "g a", text: "Alerts", href: "/account/alerts" },
-  { keys: "g t", text: "Team", href: "/account/members" },
-  { keys: "g p", text: "API", href: "/account/tokens" },
-  { keys: "g s", text: "Settings", href: "/account" },
+  ...sections.flatMap(({ key, text, href }) => (key ? [{ keys: `g ${key}`, text, href }] : [])),
   { keys: "g d", text: "Docs", href: "/docs" },
 ];
 

@@ -7,21 +7,9 @@ import type { CurrentUser } from "../../core/control/accounts";
 import { Brand } from "../components/brand";
 import { Icon, type IconName } from "../components/icon";
 import { SearchLink } from "./palette";
+import { type NavItem, sections } from "./sections";
 import type { Theme } from "./theme";
 import { UserMenu } from "./user-menu";
-
-/** The sections of the console, by the name that a page gives as `active`. */
-export type NavItem =
-  | "search"
-  | "bases"
-  | "usage"
-  | "alerts"
-  | "members"
-  | "agents"
-  | "api"
-  | "settings"
-  | "help"
-  | "operator";
 
 /** The base that a page is about. */
 export type CurrentBase = { id: string; name: string; sourceBaseId?: string };
@@ -32,16 +20,6 @@ interface SidebarProps {
   base: CurrentBase | undefined;
   theme: Theme;
 }
-
-const sections: [NavItem, string, string][] = [
-  ["bases", "/bases", "Bases"],
-  ["usage", "/account/workspaces", "Usage"],
-  ["alerts", "/account/alerts", "Alerts"],
-  ["members", "/account/members", "Team"],
-  ["agents", "/account/agents", "Agents"],
-  ["api", "/account/tokens", "API"],
-  ["settings", "/account", "Settings"],
-];
 
 export function Sidebar({ currentUser, active, base, theme }: SidebarProps) {
   return (
@@ -61,7 +39,7 @@ export function Sidebar({ currentUser, active, base, theme }: SidebarProps) {
       <Switcher base={base} />
       <nav aria-label="Main" class="sections">
         <SearchLink isCurrent={active === "search"} />
-        {sections.map(([name, href, text]) => (
+        {sections.map(({ name, href, text }) => (
           <Section key={name} name={name} href={href} text={text} isCurrent={name === active} />
         ))}
         {currentUser.account.isOperator ? (

@@ -4,11 +4,10 @@ import type { Diagram, TypesFile, TypesLanguage } from "../../core/exports";
 import { type ColumnSlots, type ColumnSpec, POSTGRES_COLUMNS, type TableSpec } from "../../core/replica";
 import type { ColumnSample, TableSample } from "../../core/sql-editor";
 import { ButtonLink, Card, Empty, Table, Tabs } from "../components";
-import { FieldIcon } from "../components/field-icon";
+import { FieldIcon, fieldTypeName } from "../components/field-type";
 import { Program } from "../components/program";
 import { counted, inDigits } from "../format";
 import { DiagramSvg } from "./diagram";
-import { fieldTypeName } from "./field-types";
 
 export const schemaViews = [
   { as: "diagram", text: "Diagram" },
