@@ -30,17 +30,12 @@ const pages = {
   "/account/activity": { title: "Team", lead: "Changes to this account, and who made them." },
 } as const;
 
-export function AccountFrame(props: {
-  tab: keyof typeof pages;
-  /** Actions on the whole page. */
-  actions?: ComponentChildren;
-  children: ComponentChildren;
-}) {
+export function AccountFrame(props: { tab: keyof typeof pages; children: ComponentChildren }) {
   const { tab } = props;
   const { title, lead } = pages[tab];
   return (
     <>
-      <PageHead title={title} lead={lead} actions={props.actions} />
+      <PageHead title={title} lead={lead} />
       {title === "Agents" ? <Tabs label="Agents" current={tab} tabs={AGENTS} /> : null}
       {title === "Team" ? <Tabs label="Team" current={tab} tabs={TEAM} /> : null}
       {props.children}

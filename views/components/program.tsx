@@ -29,14 +29,7 @@ export function Program(props: {
 }
 
 /** The same within another section: a line with the name and the button, and the text. */
-export function ProgramText(props: {
-  id: string;
-  name: string;
-  code: string;
-  /** After the copy button. */
-  children?: ComponentChildren;
-}) {
-  const { id, name, code, children } = props;
+export function ProgramText({ id, name, code }: { id: string; name: string; code: string }) {
   return (
     <div class="code-block">
       <div class="code-head">
@@ -44,7 +37,6 @@ export function ProgramText(props: {
         <button type="button" class="button quiet small needs-script" data-copy={`${id}-text`}>
           Copy<span class="visually-hidden"> {name}</span>
         </button>
-        {children}
       </div>
       <CodeText id={id} name={name} code={code} />
     </div>
