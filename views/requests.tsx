@@ -54,7 +54,6 @@ export function RequestsPage(props: RequestsProps) {
             <Field
               label="Region"
               {...typed("region")}
-              autocomplete="off"
               placeholder="eu-central-1"
               hint="For another region: the region of your new databases."
             />

@@ -215,7 +215,6 @@ function Reads({ path, reads, form, isOnly, mayPropose }: ReadsProps) {
             name="tables"
             hint="Names with commas between them. Empty: all, also those that are added later."
             value={value("tables", (tables ?? []).join(", "))}
-            autocomplete="off"
           />
           <Field
             id={id("hidden")}
@@ -223,7 +222,6 @@ function Reads({ path, reads, form, isOnly, mayPropose }: ReadsProps) {
             name="hidden"
             hint="As table.column, with commas between them."
             value={value("hidden", hidden.join(", "))}
-            autocomplete="off"
           />
           <PrivateToggle id={id("private")} isOn={hasPrivate} />
           <Button>Save</Button>
@@ -308,7 +306,6 @@ function Rules({ path, reads, mayRule, form }: RulesProps) {
             name="table"
             value={value("table")}
             error={form?.errors.table}
-            autocomplete="off"
             required
           />
           <Field
@@ -318,7 +315,6 @@ function Rules({ path, reads, mayRule, form }: RulesProps) {
             hint="Such as status, with commas between several."
             value={value("columns")}
             error={form?.errors.columns}
-            autocomplete="off"
             required
           />
           <Field
@@ -329,7 +325,6 @@ function Rules({ path, reads, mayRule, form }: RulesProps) {
             value={value("hourly")}
             error={form?.errors.hourly}
             inputMode="numeric"
-            autocomplete="off"
             required
           />
           <Button>Allow</Button>

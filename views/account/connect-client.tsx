@@ -164,7 +164,7 @@ function NewAgent({ bases, chosen }: ConnectClientProps) {
         <span class="muted small">All tables, without people, e-mail, phone and attachments</span>
       </label>
       <div class="choice-more stack">
-        <Field label="Name of the agent" name="name" value={chosen.name} maxLength={60} autocomplete="off" />
+        <Field label="Name of the agent" name="name" value={chosen.name} maxLength={60} />
         <fieldset>
           <legend>Bases</legend>
           {bases.map(({ id, name: base }) => (

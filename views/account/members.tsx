@@ -60,15 +60,7 @@ export function Members(props: MembersProps) {
             isOpen={errors.email !== undefined}
           >
             <Form action="/account/members" class="stack rows">
-              <Field
-                label="E-mail"
-                name="email"
-                type="email"
-                autocomplete="off"
-                value={email}
-                error={errors.email}
-                required
-              />
+              <Field label="E-mail" name="email" type="email" value={email} error={errors.email} required />
               <SelectField
                 label="Role"
                 name="role"

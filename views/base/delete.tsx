@@ -32,7 +32,6 @@ export function DeletePage(props: {
           label="Type the base's name to delete it"
           name="name"
           required
-          autocomplete="off"
           spellcheck={false}
           value={typed}
           error={error}

@@ -86,7 +86,6 @@ export function IndexForm(props: { base: Base; shape: TableSpec[]; refused: Refu
             error={mine?.error}
             disabled={!mayChange}
             spellcheck={false}
-            autocomplete="off"
             rows={Math.min(MOST_ROWS, Math.max(3, written.split("\n").length + 1))}
             placeholder="projects.status"
           />

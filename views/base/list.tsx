@@ -107,7 +107,7 @@ function Choice({ choice }: { choice: ListChoice }) {
         hx-target="#bases"
         hx-swap="outerMorph"
       >
-        <Field label="Find a base" name="q" type="search" value={choice.query} autocomplete="off" />
+        <Field label="Find a base" name="q" type="search" value={choice.query} />
         <SelectField label="State" name="state" value={choice.state} options={options(listStates)} />
         <SelectField label="Sort by" name="sort" value={choice.sort} options={options(listSorts)} />
         <button type="submit" class="button needs-no-script">

@@ -124,7 +124,6 @@ export function Proposal({ path, set, review, error }: Props) {
           name="reason"
           hint={set.agentId ? "The agent reads it." : "The author reads it."}
           maxLength={1000}
-          autocomplete="off"
         />
         <Button>Reject</Button>
       </Form>

@@ -85,7 +85,6 @@ export function SettingsPage(props: SettingsProps) {
                   name="api_key"
                   type="password"
                   required
-                  autocomplete="off"
                   error={keyError}
                   hint="We check the new key with Airtable before it replaces the current one, which is never shown."
                 />

@@ -50,7 +50,6 @@ export function SqlUsers({ base, users, databaseName, now, name, writes, error, 
             error={error}
             hint="What or who it is for, such as “Metabase” or “Lina”."
             maxLength={60}
-            autocomplete="off"
             required
           />
           {base.settings.sqlWrites ? (
@@ -60,7 +59,6 @@ export function SqlUsers({ base, users, databaseName, now, name, writes, error, 
               value={writes}
               hint={`Names in SQL, separated by commas, such as “tasks, people”. Airtable gets what it writes ${base.settings.sqlWritesQueued ? "after" : "at"} the end of a transaction.`}
               maxLength={5000}
-              autocomplete="off"
             />
           ) : null}
           <Button>Create SQL user</Button>
@@ -103,7 +101,6 @@ function ReadingUrl({ base, isSet, error }: { base: Base } & SqlUsersProps["read
             hint="A URL of the same database. Create its role with the statements below; it may change nothing."
             placeholder="postgres://reporting:password@db.example.com:5432/app?sslmode=require"
             maxLength={2000}
-            autocomplete="off"
             spellcheck={false}
             required
           />

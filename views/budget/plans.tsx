@@ -81,7 +81,6 @@ export function PlanChoices(props: {
               hint="For another plan, or if your other apps need most of the calls."
               placeholder="50000"
               maxLength={12}
-              autocomplete="off"
             />
           </div>
         </Pill>

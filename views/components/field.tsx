@@ -19,6 +19,7 @@ interface Question {
 interface Typing {
   value?: string | undefined;
   required?: boolean;
+  /** Default `off`: a browser knows only a person's own facts. */
   autocomplete?: string;
   autofocus?: boolean;
   placeholder?: string;
@@ -37,7 +38,14 @@ interface FieldProps extends Question, Typing {
 
 export function Field({ label, name, id = name, hint, more, error, type = "text", ...rest }: FieldProps) {
   // Preact ties an input's role to its type, and these types have only their own.
-  const input = { ...rest, ...described(id, hint, error), id, name, type } as JSX.IntrinsicElements["input"];
+  const input = {
+    autocomplete: "off",
+    ...rest,
+    ...described(id, hint, error),
+    id,
+    name,
+    type,
+  } as JSX.IntrinsicElements["input"];
   return (
     <Frame label={label} id={id} hint={hint} more={more} error={error}>
       {type === "password" ? (
@@ -78,7 +86,7 @@ export function TextAreaField({
 }: Question & Typing & { rows?: number }) {
   return (
     <Frame label={label} id={id} hint={hint} error={error}>
-      <textarea {...rest} {...described(id, hint, error)} id={id} name={name}>
+      <textarea autocomplete="off" {...rest} {...described(id, hint, error)} id={id} name={name}>
         {value}
       </textarea>
     </Frame>

@@ -90,7 +90,7 @@ function Input({ name, field, form }: { name: string; field: FormField; form: Fo
   const question = { label: field.label, hint: field.hint, name, error, value: typedText(form, name) };
   if (field.kind === "select") return <SelectField {...question} options={field.options} />;
   const { kind, isOptional, isSecret, wrong: _, type, ...typing } = field;
-  const input = { ...typing, ...question, autocomplete: "off", required: !isOptional };
+  const input = { ...typing, ...question, required: !isOptional };
   if (kind === "area") return <TextAreaField {...input} />;
   return isSecret ? <Field {...input} value={undefined} type="password" /> : <Field {...input} type={type} />;
 }

@@ -105,7 +105,6 @@ export function DestinationFormView({ draft, databases, regions, form, errors, r
             hint="Lowercase letters, digits and _."
             maxLength={40}
             error={errors.schema}
-            autocomplete="off"
             spellcheck={false}
           />
         </Place>
@@ -123,7 +122,6 @@ export function DestinationFormView({ draft, databases, regions, form, errors, r
             hint={kept ? `Leave this empty to continue with ${kept}.` : undefined}
             maxLength={2000}
             error={errors.url}
-            autocomplete="off"
             spellcheck={false}
           />
           <Field
@@ -133,7 +131,6 @@ export function DestinationFormView({ draft, databases, regions, form, errors, r
             hint="We create it if needed, plus a helper schema with _swap added to the name."
             maxLength={40}
             error={errors.externalSchema}
-            autocomplete="off"
             spellcheck={false}
           />
           <Toggle

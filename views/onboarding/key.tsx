@@ -91,7 +91,6 @@ export function KeyForm({ draft, platform, error, typed }: KeyProps) {
         label="API key"
         name="key"
         type="password"
-        autocomplete="off"
         spellcheck={false}
         maxLength={1000}
         hint={

@@ -19,14 +19,13 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
       <FormPanel id="add" action="/operator/clusters" button="Add a cluster" isOpen={typed !== undefined}>
         <form method="post" action="/operator/clusters" class="stack rows">
           {error ? <ErrorNote>{error}</ErrorNote> : null}
-          <Field label="Name" name="name" required maxLength={60} value={typed?.name} autocomplete="off" />
+          <Field label="Name" name="name" required maxLength={60} value={typed?.name} />
           <Field
             label="Region"
             name="region"
             required
             maxLength={40}
             value={typed?.region}
-            autocomplete="off"
             placeholder="eu-central-1"
           />
           <Field
@@ -34,14 +33,12 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
             name="url"
             type="password"
             required
-            autocomplete="off"
             hint="postgres://user:password@host:port/database. The role must be allowed to create databases and roles. Basetide checks this now."
           />
           <Field
             label="Public host"
             name="public_host"
             value={typed?.publicHost}
-            autocomplete="off"
             hint="Shown to customers. Default: the host of the URL."
           />
           <Field
@@ -49,7 +46,6 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
             name="public_port"
             inputMode="numeric"
             value={typed?.publicPort}
-            autocomplete="off"
             hint="Default: the port of the URL."
           />
           <Button kind="primary">Add</Button>

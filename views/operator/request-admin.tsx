@@ -45,7 +45,6 @@ export function RequestAdmin({ requests, now }: { requests: OperatorRequest[]; n
               name="answer"
               id={`answer-${request.id}`}
               maxLength={2000}
-              autocomplete="off"
               hint="The customer sees it under Requests."
             />
             <div class="actions">

@@ -145,14 +145,7 @@ function Editor(props: EditorProps & { path: string }) {
           <details class="tool sql-save">
             <summary class="button small">Save query</summary>
             <div class="tool-panel">
-              <Field
-                label="Name"
-                name="name"
-                id="sql-name"
-                value={current?.name}
-                maxLength={80}
-                autocomplete="off"
-              />
+              <Field label="Name" name="name" id="sql-name" value={current?.name} maxLength={80} />
               <p class="hint">Saved queries are shared by the members of this account.</p>
               <Button formAction={`${path}/saved`}>Save</Button>
             </div>
