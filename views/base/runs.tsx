@@ -110,21 +110,25 @@ function RunTable({ runs, now }: { runs: SyncRun[]; now: Date }) {
 
 /** The cause in a few words; what Airtable or a server answered is under Details. */
 function Outcome({ run }: { run: SyncRun }) {
-  if (run.error_code === null) return <Badge tone="green">Completed</Badge>;
-  const { word, headline } = statusOfError(run.error_code);
-  // It has read all other tables.
-  const isPartial = run.completed_at !== null;
-  const isYellow = isPartial || run.error_code === "budget_spent";
+  if (run.error_code === null) return <OutcomeBadge run={run} />;
   return (
     <>
-      <Badge tone={isYellow ? "yellow" : "red"}>{isPartial ? "Without some tables" : word}</Badge>
+      <OutcomeBadge run={run} />
       <details class="small">
         <summary>Details</summary>
-        {isPartial ? null : <p>{headline}</p>}
+        {run.completed_at ? null : <p>{statusOfError(run.error_code).headline}</p>}
         <p class="muted">
           {run.error_message} <code>{run.error_code}</code>
         </p>
       </details>
     </>
   );
+}
+
+/** The outcome in a word or two, with nothing that the source or a server has said. */
+export function OutcomeBadge({ run: { error_code: code, completed_at } }: { run: SyncRun }) {
+  if (code === null) return <Badge tone="green">Completed</Badge>;
+  // It has read all other tables.
+  if (completed_at) return <Badge tone="yellow">Without some tables</Badge>;
+  return <Badge tone={code === "budget_spent" ? "yellow" : "red"}>{statusOfError(code).word}</Badge>;
 }

@@ -2,7 +2,7 @@
 import type { SyncRun } from "../../core/control/bases";
 import type { SqlUser } from "../../core/control/placement";
 import type { BaseSummary, Indicator } from "../../core/control/status";
-import { runKindLabels } from "../base/runs";
+import { OutcomeBadge, runKindLabels } from "../base/runs";
 import { SqlUserTable } from "../base/sql-user-table";
 import { Badge, Card, Empty } from "../components";
 import { Ago } from "../components/ago";
@@ -86,17 +86,13 @@ function Runs({ runs, now }: { runs: SyncRun[]; now: Date }) {
       caption="Latest syncs"
       rows={runs}
       columns={(column) => [
-        column({ text: "Started", class: "nowrap" }, (run) => (
-          <Ago at={new Date(run.started_at)} now={now} />
-        )),
+        column({ text: "Started", class: "nowrap" }, (run) => <Ago at={run.started_at} now={now} />),
         column({ text: "Kind", class: "nowrap" }, (run) => runKindLabels[run.kind]),
         column({ text: "Syncs", isNumber: true }, (run) => inDigits(run.syncs)),
         column({ text: "Mean duration", isNumber: true }, (run) =>
           run.duration_ms === null ? "–" : formatDuration(run.duration_ms),
         ),
-        column({ text: "Outcome", class: "wrap" }, (run) =>
-          run.completed_at ? <Badge tone="green">Completed</Badge> : <Badge tone="red">Failed</Badge>,
-        ),
+        column({ text: "Outcome", class: "wrap" }, (run) => <OutcomeBadge run={run} />),
       ]}
     />
   );

@@ -92,6 +92,14 @@ test("the fleet page lists unhealthy bases with owner, cause and since when; eac
   expect(page.status).toBe(200);
   expect(page.text).toContain("Wrong key");
   expect((await ask(`/operator/bases/${base.id}`, { account: customer })).status).toBe(404);
+  // A sync that left a table out is not shown as a complete one, and what a server said is not shown.
+  await db`
+    insert into sync_runs (base_id, kind, started_at, completed_at, seen, inserted, updated, deleted, requests, wait_ms,
+      error_code, error_message)
+    values (${base.id}, 'sweep', now(), now(), 1, 0, 0, 0, 1, 0, 'replica_unavailable', 'relation "secret" is locked')`;
+  const partial = await ask(`/operator/bases/${base.id}`, { account: operator });
+  expect(partial.text).toContain('<span class="badge yellow">Without some tables</span>');
+  expect(partial.text).not.toContain("secret");
   expect((await ask("/operator/bases/bas_none", { account: operator })).status).toBe(404);
   // A base that waits for its budget lags on purpose.
   await db`update bases set state = 'active', error_code = null, error_message = null, error_since = null,
