@@ -1,10 +1,12 @@
 /** The account's requests to the operator: a form, and the state of earlier requests. */
 import type { OperatorRequest, RequestKind } from "../core/control/placement";
 import {
+  Ago,
   Badge,
   Button,
   Card,
   ErrorNote,
+  Field,
   Form,
   FormPanel,
   type FormState,
@@ -15,8 +17,6 @@ import {
   type Tone,
   typedText,
 } from "./components";
-import { Ago } from "./components/ago";
-import { Field } from "./components/field";
 
 interface RequestsProps {
   requests: OperatorRequest[];

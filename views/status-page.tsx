@@ -1,8 +1,7 @@
 /** The public status page of an account: how fresh each base is, and its last 90 days. */
 import type { PublicBase, StatusDay } from "../core/control/history";
 import { DataAsOf } from "./base/problem";
-import { Card, Empty, PageHead } from "./components";
-import { Time } from "./components/time";
+import { Card, Empty, PageHead, Time } from "./components";
 import { formatDuration } from "./format";
 
 const DAY_WIDTH = 8;

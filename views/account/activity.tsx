@@ -1,8 +1,7 @@
 /** The audit log of the account, newest first, filtered by kind, person and base. */
 
 import type { AuditActor, AuditEntry, AuditKind } from "../../core/control/audit";
-import { ButtonLink, Card, Empty, SelectField, Table } from "../components";
-import { Ago } from "../components/ago";
+import { Ago, ButtonLink, Card, Empty, SelectField, Table } from "../components";
 import { detailsOf, type Subjects, What } from "./activity-entry";
 import { AccountFrame } from "./frame";
 

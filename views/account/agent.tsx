@@ -2,6 +2,7 @@
 import type { Agent, AgentCall, AgentRule } from "../../core/control/agents";
 import type { Base } from "../../core/control/bases";
 import {
+  Ago,
   BackLink,
   Badge,
   Button,
@@ -22,7 +23,6 @@ import {
   Toggle,
   typedText,
 } from "../components";
-import { Ago } from "../components/ago";
 import { counted, inDigits } from "../format";
 
 /** What an agent may read of a base, and which rules it has there, by names. */

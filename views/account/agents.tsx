@@ -1,7 +1,16 @@
 /** The account's agents: a table, and the form for a new one. */
 import type { Agent } from "../../core/control/agents";
-import { Badge, Card, Empty, FieldsForm, FormPanel, type FormState, hasErrors, Table } from "../components";
-import { Ago } from "../components/ago";
+import {
+  Ago,
+  Badge,
+  Card,
+  Empty,
+  FieldsForm,
+  FormPanel,
+  type FormState,
+  hasErrors,
+  Table,
+} from "../components";
 
 export function Agents({ agents, form, now }: { agents: Agent[]; form: FormState; now: Date }) {
   return (

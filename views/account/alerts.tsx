@@ -10,6 +10,7 @@ import {
   type Webhook,
 } from "../../core/alerts";
 import {
+  Ago,
   Badge,
   ButtonLink,
   Card,
@@ -21,7 +22,6 @@ import {
   Note,
   Table,
 } from "../components";
-import { Ago } from "../components/ago";
 import { capitalized } from "../format";
 import { FailingNow } from "./failing-now";
 import { Messages } from "./sent-messages";

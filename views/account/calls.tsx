@@ -4,9 +4,7 @@ import type { ComponentChildren } from "preact";
 import type { AccountCalls, CallsOfBase } from "../../core/control/history";
 import { callKinds } from "../base/calls-card";
 import { ChartEnd } from "../base/lag-chart";
-import { Card, Link } from "../components";
-import { ChartKey } from "../components/chart-key";
-import { Table } from "../components/table";
+import { Card, ChartKey, Link, Table } from "../components";
 import { type ChartBar, TimeChart } from "../components/time-chart";
 import { counted, inDigits, monthDay } from "../format";
 

@@ -1,7 +1,6 @@
 /** Programs that act as agents of the account, with the way to disconnect each. */
 import type { AgentConnection } from "../../core/control/agents";
-import { Badge, Card, CopyField, DialogLink, Empty, Table } from "../components";
-import { Ago } from "../components/ago";
+import { Ago, Badge, Card, CopyField, DialogLink, Empty, Table } from "../components";
 
 interface ConnectedProgramsProps {
   connections: AgentConnection[];

@@ -17,8 +17,8 @@ import {
   Note,
   SelectField,
   Table,
+  Time,
 } from "../components";
-import { Time } from "../components/time";
 
 import { AccountFrame } from "./frame";
 import { RemovalNote } from "./remove-member";

@@ -3,8 +3,7 @@ import type { Base } from "../../core/control/bases";
 import type { ChangeSet } from "../../core/control/change-sets";
 import { changesPath, SetState } from "../base/change-sets";
 import { operationsOf } from "../base/proposal";
-import { Card, Empty, Table } from "../components";
-import { Ago } from "../components/ago";
+import { Ago, Card, Empty, Table } from "../components";
 import { inDigits } from "../format";
 
 export function Proposals({ proposals, bases, now }: { proposals: ChangeSet[]; bases: Base[]; now: Date }) {

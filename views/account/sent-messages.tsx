@@ -1,7 +1,6 @@
 /** The table of sent alerts. */
 import type { SentMessage } from "../../core/alerts";
-import { Badge, Empty, Table, type Tone } from "../components";
-import { Ago } from "../components/ago";
+import { Ago, Badge, Empty, Table, type Tone } from "../components";
 import { counted } from "../format";
 
 const states: Record<SentMessage["state"], { text: string; tone: Tone }> = {

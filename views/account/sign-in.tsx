@@ -1,8 +1,18 @@
 /** The user's password and sessions. */
 import type { CurrentUser, Session } from "../../core/control/accounts";
 import type { Errors } from "../auth/sign-up";
-import { Badge, Button, ButtonLink, Card, ErrorNote, Field, Form, FormPanel, Table } from "../components";
-import { Ago } from "../components/ago";
+import {
+  Ago,
+  Badge,
+  Button,
+  ButtonLink,
+  Card,
+  ErrorNote,
+  Field,
+  Form,
+  FormPanel,
+  Table,
+} from "../components";
 import { AccountFrame } from "./frame";
 
 interface SignInService {

@@ -2,6 +2,7 @@
 
 import { type ApiToken, scopeLabels, type TokenScope } from "../../core/control/accounts";
 import {
+  Ago,
   Badge,
   Card,
   CopyField,
@@ -13,9 +14,8 @@ import {
   hasErrors,
   Note,
   Table,
+  Time,
 } from "../components";
-import { Ago } from "../components/ago";
-import { Time } from "../components/time";
 import { capitalized } from "../format";
 
 interface TokensProps {

@@ -2,8 +2,7 @@
 import type { Base } from "../../core/control/bases";
 import type { Workspace } from "../../core/control/budgets";
 import { capOf } from "../budget/plans";
-import { Button, Form } from "../components";
-import { SelectField } from "../components/field";
+import { Button, Form, SelectField } from "../components";
 
 /** The value for no workspace. */
 export const NO_WORKSPACE = "none";

@@ -1,10 +1,7 @@
 /** Calls to Airtable over time by sync, by clients and by the console, and who made those of clients. */
 
 import type { BaseHistory, CallerCalls } from "../../core/control/history";
-import { Card } from "../components";
-import { ChartKey } from "../components/chart-key";
-import { Table } from "../components/table";
-import { Time } from "../components/time";
+import { Card, ChartKey, Table, Time } from "../components";
 import { type ChartBar, TimeChart } from "../components/time-chart";
 import { counted, inDigits, monthDay } from "../format";
 import { ChartEnd, formOf, timeOf } from "./lag-chart";

@@ -8,9 +8,19 @@ import type {
   ItemState,
   ListedWrite,
 } from "../../core/control/change-sets";
-import { BackLink, Badge, Button, ButtonLink, Card, Empty, ErrorNote, Form, type Tone } from "../components";
-import { Ago } from "../components/ago";
-import { Table } from "../components/table";
+import {
+  Ago,
+  BackLink,
+  Badge,
+  Button,
+  ButtonLink,
+  Card,
+  Empty,
+  ErrorNote,
+  Form,
+  Table,
+  type Tone,
+} from "../components";
 import { recordPath } from "../data/paths";
 import { counted, inDigits } from "../format";
 import { cellText, operationsOf, operationWords, Proposal, type Review } from "./proposal";

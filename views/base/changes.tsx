@@ -1,7 +1,6 @@
 /** The schema changes of the source, which the replica has followed. */
 import type { SchemaChange } from "../../core/control/bases";
-import { Badge, Card, Empty, type Tone } from "../components";
-import { Ago } from "../components/ago";
+import { Ago, Badge, Card, Empty, type Tone } from "../components";
 
 const words: Record<SchemaChange["kind"], string> = {
   table_added: "New table",

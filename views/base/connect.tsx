@@ -5,8 +5,7 @@
 import type { Base } from "../../core/control/bases";
 import { locationName, PASSWORD_PLACEHOLDER, type SqlUser } from "../../core/control/placement";
 import { qualifiedName } from "../../core/exports";
-import { Button, CopyField, DialogLink, Form, Note } from "../components";
-import { ProgramText } from "../components/program";
+import { Button, CopyField, DialogLink, Form, Note, ProgramText } from "../components";
 import { type ClientId, clients, guideOf, type SqlAccess } from "./connect-clients";
 import { isEncrypted } from "./connect-urls";
 

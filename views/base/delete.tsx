@@ -1,7 +1,6 @@
 /** Deletes a base: shows what is deleted and what stays, and asks for the base's name. */
 import type { Base } from "../../core/control/bases";
-import { Button, ButtonLink, Card, Form } from "../components";
-import { Field } from "../components/field";
+import { Button, ButtonLink, Card, Field, Form } from "../components";
 
 export function DeletePage(props: {
   base: Base;

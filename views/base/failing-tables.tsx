@@ -1,6 +1,7 @@
 /** The tables of a base that cannot be read, each with its cause and its next try. */
+
 import type { Base } from "../../core/control/bases";
-import { Ago } from "../components/ago";
+import { Ago } from "../components";
 import { formatDuration } from "../format";
 
 export function FailingTables({ base, now }: { base: Base; now: Date }) {

@@ -3,9 +3,7 @@
 import type { Base } from "../../core/control/bases";
 import { type BaseHistory, type HistoryRange, historyRanges } from "../../core/control/history";
 import { isLive, statusOf } from "../../core/control/status";
-import { Card, Tabs } from "../components";
-import { ChartKey } from "../components/chart-key";
-import { Time } from "../components/time";
+import { Card, ChartKey, Tabs, Time } from "../components";
 import { type ChartBar, TimeChart } from "../components/time-chart";
 import { counted, inDigits } from "../format";
 import { CallsCard } from "./calls-card";

@@ -4,8 +4,7 @@
  */
 import { type Base, type Setting, settingByName } from "../../core/control/bases";
 import type { TableSpec } from "../../core/replica";
-import { Button, Form, More, TextAreaField, useMay } from "../components";
-import { SelectField } from "../components/field";
+import { Button, Form, More, SelectField, TextAreaField, useMay } from "../components";
 import { explained, indexLines, type RefusedSetting } from "./setting-form";
 
 const MOST_ROWS = 12;

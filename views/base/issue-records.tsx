@@ -2,9 +2,7 @@
 import type { Base } from "../../core/control/bases";
 import type { IssuePage } from "../../core/data-browser";
 import type { IssueGroup, TableSpec } from "../../core/replica";
-import { ButtonLink, Card, Empty } from "../components";
-import { Table } from "../components/table";
-import { Time } from "../components/time";
+import { ButtonLink, Card, Empty, Table, Time } from "../components";
 import { counted } from "../format";
 import { FieldName, IssueRecord } from "./issues";
 

@@ -6,8 +6,7 @@
 import type { Base } from "../../core/control/bases";
 import type { IssueGroup, TableSpec } from "../../core/replica";
 import { factsOf } from "../../core/source";
-import { Button, Card, Empty, Form, NewTabLink } from "../components";
-import { Table } from "../components/table";
+import { Button, Card, Empty, Form, NewTabLink, Table } from "../components";
 import { recordPath } from "../data/paths";
 import { counted, inDigits } from "../format";
 import { plainValue } from "../plain-value";

@@ -1,9 +1,7 @@
 /** The age of a base's data over time: median and maximum per bucket, with the periods in which it was not current. */
 
 import { historyRanges, type LagBucket, type LagHistory, type Period } from "../../core/control/history";
-import { ButtonLink, Card } from "../components";
-import { ChartKey } from "../components/chart-key";
-import { Table } from "../components/table";
+import { ButtonLink, Card, ChartKey, Table } from "../components";
 import { Time, Zone } from "../components/time";
 import { type ChartBar, type ChartSpan, durationScale, TimeChart } from "../components/time-chart";
 import { counted, formatDuration, timeText } from "../format";

@@ -1,10 +1,8 @@
 /** All bases of the account, one per line. */
 import type { BaseToday } from "../../core/control/history";
 import { type BaseStatus, type BaseSummary, isLive, median } from "../../core/control/status";
-import { ButtonLink, Empty, PageHead } from "../components";
-import { Field, SelectField } from "../components/field";
+import { ButtonLink, Empty, Field, PageHead, SelectField, Table } from "../components";
 import { Sparkline } from "../components/sparkline";
-import { Table } from "../components/table";
 import { counted, formatDuration, inDigits } from "../format";
 import { live } from "../live";
 import { StateBadge } from "./state";

@@ -1,9 +1,7 @@
 /** Live mode of a base in plain words: how changes arrive, whether SQL has them, and the remedy if it does not work. */
 import type { Base, LiveState } from "../../core/control/bases";
 import { isLive, median } from "../../core/control/status";
-import { Card, Figure, NewTabLink, Note } from "../components";
-import { Ago } from "../components/ago";
-import { Time } from "../components/time";
+import { Ago, Card, Figure, NewTabLink, Note, Time } from "../components";
 import { counted, formatDuration, inDigits } from "../format";
 
 /** An active base without a cap is polled at least this often, ms. */

@@ -4,9 +4,7 @@
  */
 import type { Base } from "../../core/control/bases";
 import type { BaseStatus, Remedy } from "../../core/control/status";
-import { Button, ButtonLink, Form } from "../components";
-import { Ago } from "../components/ago";
-import { Time } from "../components/time";
+import { Ago, Button, ButtonLink, Form, Time } from "../components";
 import { formatDuration } from "../format";
 
 export function BaseProblem({ base, status, now }: { base: Base; status: BaseStatus; now: Date }) {

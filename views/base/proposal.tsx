@@ -1,7 +1,6 @@
 /** A proposal as the person who decides sees it: each record, field by field, as Airtable has it now and as it would be. */
 import type { CellValues, ChangeSet, OperationKind } from "../../core/control/change-sets";
-import { Badge, Button, ErrorNote, Field, Form, Note, useMay } from "../components";
-import { Time } from "../components/time";
+import { Badge, Button, ErrorNote, Field, Form, Note, Time, useMay } from "../components";
 import { counted } from "../format";
 
 export interface Review {

@@ -1,7 +1,6 @@
 /** How to write to a base, and read it by its own API, through the proxy. */
 import type { Base } from "../../core/control/bases";
-import { Button, Card, CopyField, ErrorNote, Form, Link, Note, Tabs } from "../components";
-import { ProgramText } from "../components/program";
+import { Button, Card, CopyField, ErrorNote, Form, Link, Note, ProgramText, Tabs } from "../components";
 import { changesPath } from "./change-sets";
 import { proxyEndpoint, proxySnippets, type Snippet } from "./snippets";
 import { airtableJsWrite, curlWrite, pythonWrite, type WriteExample } from "./write-snippets";

@@ -2,8 +2,7 @@
 import type { Base } from "../../core/control/bases";
 import type { SampleQuery } from "../../core/exports";
 import { DAY_MS } from "../../core/time-units";
-import { Card, useMay } from "../components";
-import { ProgramText } from "../components/program";
+import { Card, ProgramText, useMay } from "../components";
 import { RunQuery } from "./run-query";
 
 /** Is the moment for it? */

@@ -2,11 +2,7 @@
 
 import type { SyncKind, SyncRun } from "../../core/control/bases";
 import { statusOfError } from "../../core/control/status";
-import { Badge, Card } from "../components";
-import { Ago } from "../components/ago";
-import { ChartKey } from "../components/chart-key";
-import { Table } from "../components/table";
-import { Time } from "../components/time";
+import { Ago, Badge, Card, ChartKey, Table, Time } from "../components";
 import { fullScale, TimeChart } from "../components/time-chart";
 import { counted, formatDuration, inDigits, timeText } from "../format";
 

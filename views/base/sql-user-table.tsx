@@ -1,7 +1,6 @@
 /** SQL users of a database, each with its role, its creator and its last login. */
 import type { SqlUser } from "../../core/control/placement";
-import { ButtonLink, DialogLink, Table } from "../components";
-import { Ago } from "../components/ago";
+import { Ago, ButtonLink, DialogLink, Table } from "../components";
 
 interface SqlUserTableProps {
   /** The base's page, for those who may change its users; without it, the table only informs. */

@@ -6,8 +6,7 @@
 import type { Base } from "../../core/control/bases";
 import type { SqlUser } from "../../core/control/placement";
 import { quoteIdent } from "../../core/replica";
-import { Button, Card, Empty, Field, Form, FormPanel } from "../components";
-import { ProgramText } from "../components/program";
+import { Button, Card, Empty, Field, Form, FormPanel, ProgramText } from "../components";
 import { counted } from "../format";
 import { SqlUserTable } from "./sql-user-table";
 

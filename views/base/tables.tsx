@@ -1,8 +1,6 @@
 /** The replicated tables: their records, last changes and issues, and the ways to their rows, to SQL and to their schema. */
 import type { Base } from "../../core/control/bases";
-import { ButtonLink, Card } from "../components";
-import { Ago } from "../components/ago";
-import { Table } from "../components/table";
+import { Ago, ButtonLink, Card, Table } from "../components";
 import { tablePath } from "../data/paths";
 import { counted, inDigits } from "../format";
 import { openIssues } from "./issues";

@@ -3,9 +3,7 @@
 import type { Budget, MinuteUse, QuotaUse } from "../../core/control/budgets";
 import { proxied } from "../../core/source";
 import { BudgetAnswer, explanationOf, Slowed } from "../budget/budget";
-import { ButtonLink, Card } from "../components";
-import { ChartKey } from "../components/chart-key";
-import { Time } from "../components/time";
+import { ButtonLink, Card, ChartKey, Time } from "../components";
 import { fullScale, TimeChart } from "../components/time-chart";
 import { counted, inDigits, timeText } from "../format";
 

@@ -1,9 +1,7 @@
 /** The rows that SQL users have written, with what became of them. */
 import type { Base } from "../../core/control/bases";
 import type { ListedWrite } from "../../core/control/change-sets";
-import { Card, Empty } from "../components";
-import { Ago } from "../components/ago";
-import { Table } from "../components/table";
+import { Ago, Card, Empty, Table } from "../components";
 import { changesPath, ItemResult } from "./change-sets";
 import { operationWords } from "./proposal";
 

@@ -1,8 +1,7 @@
 /** A call budget: whether this month's calls will last, and what they are used for. */
 import { type Budget, FORECAST_DAYS } from "../../core/control/budgets";
-import { Figure, Note } from "../components";
+import { Figure, Note, Table } from "../components";
 import { BudgetBar } from "../components/budget-bar";
-import { Table } from "../components/table";
 import { counted, inDigits } from "../format";
 
 /** The bar with its legend, and a sentence. */

@@ -3,8 +3,7 @@ import type { Base } from "../../core/control/bases";
 import { cutText } from "../../core/cut-text";
 import type { Alias, LostAlias } from "../../core/replica";
 import type { OldNameUse } from "../../core/sql-editor";
-import { Card, Table } from "../components";
-import { Time } from "../components/time";
+import { Card, Table, Time } from "../components";
 import { counted } from "../format";
 
 export interface OldNamesProps {

@@ -1,6 +1,7 @@
 /** What a plan means for the base that is being connected: a sentence about each choice, and all of them in a table. */
+
 import type { CallEstimate } from "../../core/control/budgets";
-import { Table } from "../components/table";
+import { Table } from "../components";
 import { aboutDigits, inDigits, roughly } from "../format";
 
 interface PlanCost extends CallEstimate {

@@ -1,8 +1,6 @@
 /** All accounts and their bases. */
 import type { AccountSummary } from "../../core/control/accounts";
-import { Badge, Card } from "../components";
-import { Ago } from "../components/ago";
-import { Table } from "../components/table";
+import { Ago, Badge, Card, Table } from "../components";
 import { counted, inDigits } from "../format";
 
 export function Accounts({ accounts, now }: { accounts: AccountSummary[]; now: Date }) {

@@ -4,9 +4,7 @@ import type { SqlUser } from "../../core/control/placement";
 import type { BaseSummary, Indicator } from "../../core/control/status";
 import { OutcomeBadge, runKindLabels } from "../base/runs";
 import { SqlUserTable } from "../base/sql-user-table";
-import { Badge, Card, Empty } from "../components";
-import { Ago } from "../components/ago";
-import { Table } from "../components/table";
+import { Ago, Badge, Card, Empty, Table } from "../components";
 import { counted, formatDuration, inDigits } from "../format";
 import { AccountLink } from "./frame";
 

@@ -1,8 +1,6 @@
 /** The Postgres servers that hold replicas: a list, and the actions to add and to drain one. */
 import type { Cluster } from "../../core/control/placement";
-import { Badge, Button, Card, ErrorNote, FormPanel } from "../components";
-import { Field } from "../components/field";
-import { Table } from "../components/table";
+import { Badge, Button, Card, ErrorNote, Field, FormPanel, Table } from "../components";
 import { inDigits } from "../format";
 
 export interface NewClusterForm {

@@ -2,9 +2,7 @@
 
 import type { FleetHour, LagHistory } from "../../core/control/history";
 import { LagChart, LagTable, lagSummary, timeOf } from "../base/lag-chart";
-import { Card } from "../components";
-import { ChartKey } from "../components/chart-key";
-import { Table } from "../components/table";
+import { Card, ChartKey, Table } from "../components";
 import { Time, Zone } from "../components/time";
 import { type ChartBar, TimeChart } from "../components/time-chart";
 import { counted, inDigits } from "../format";

@@ -2,9 +2,7 @@
 import type { UnhealthyBase } from "../../core/alerts";
 import type { FleetState, WorkerStatus } from "../../core/control/fleet";
 import type { Quarantine } from "../../core/control/jobs";
-import { Badge, Card, Figure } from "../components";
-import { Ago } from "../components/ago";
-import { Table } from "../components/table";
+import { Ago, Badge, Card, Figure, Table } from "../components";
 import { counted, formatDuration, inDigits } from "../format";
 import { live } from "../live";
 import { BaseLink } from "./frame";

@@ -1,8 +1,7 @@
 /** Quarantined work: what ended processes and is therefore delayed or not tried again, with the command to retry it. */
 import type { ComponentChildren } from "preact";
 import type { Quarantine } from "../../core/control/jobs";
-import { Card, Table } from "../components";
-import { Ago } from "../components/ago";
+import { Ago, Card, Table } from "../components";
 import { counted } from "../format";
 import { BaseLink } from "./frame";
 

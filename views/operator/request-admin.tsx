@@ -1,8 +1,6 @@
 /** Requests of customers, to approve or deny with a message. */
 import type { OperatorRequest } from "../../core/control/placement";
-import { Button, Card } from "../components";
-import { Ago } from "../components/ago";
-import { Field } from "../components/field";
+import { Ago, Button, Card, Field } from "../components";
 import { RequestStateBadge, RequestSubject } from "../requests";
 
 const effects: Record<OperatorRequest["kind"], string> = {

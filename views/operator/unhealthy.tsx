@@ -1,8 +1,6 @@
 /** The bases that fail now: whose they are, why, and since when. */
 import type { UnhealthyBase } from "../../core/alerts";
-import { Badge, Card } from "../components";
-import { Ago } from "../components/ago";
-import { Table } from "../components/table";
+import { Ago, Badge, Card, Table } from "../components";
 import { inDigits } from "../format";
 import { AccountLink, BaseLink } from "./frame";
 

@@ -3,9 +3,8 @@ import type { Base } from "../../core/control/bases";
 import type { Diagram, TypesFile, TypesLanguage } from "../../core/exports";
 import { type ColumnSlots, type ColumnSpec, POSTGRES_COLUMNS, type TableSpec } from "../../core/replica";
 import type { ColumnSample, TableSample } from "../../core/sql-editor";
-import { ButtonLink, Card, Empty, Table, Tabs } from "../components";
+import { ButtonLink, Card, Empty, Program, Table, Tabs } from "../components";
 import { FieldIcon, fieldTypeName } from "../components/field-type";
-import { Program } from "../components/program";
 import { counted, inDigits } from "../format";
 import { DiagramSvg } from "./diagram";
 

@@ -1,8 +1,7 @@
 /** The queries that the current user ran, the latest first. */
 
 import type { PastQuery } from "../../core/sql-editor";
-import { Form } from "../components";
-import { Ago } from "../components/ago";
+import { Ago, Form } from "../components";
 import { counted } from "../format";
 
 export function QueryHistory({ history, path }: { history: PastQuery[]; path: string }) {
