@@ -181,11 +181,12 @@ interface SyncBegin {
  * @throws BasetideError `lease_lost`
  */
 export function beginSync({ sql, swap }: Replica, epoch: number, known: KnownTables): Promise<SyncBegin> {
+  const { catalog, ids, versions, loggedUpTo } = argumentsOf(known);
   return onReplica(async () => {
     const [row] = await sql<SyncBegin[]>`
-      select read_version as "readVersion", is_same_catalog as "isSameCatalog", written
-      from ${sql.unsafe(swap)}.mark_sync(${epoch}, false, true, ${known.catalog}::text::bigint,
-        ${[...known.loggedUpTo.keys()]}::text[], ${[...known.loggedUpTo.values()]}::bigint[])`;
+      select read_version as "readVersion", is_same_catalog as "isSameCatalog", coalesce(written, '{}') as written
+      from ${sql.unsafe(swap)}.mark_sync(${epoch}, false, true, true,
+        ${catalog}::text::bigint, ${ids}::text[], ${versions}::bigint[], ${loggedUpTo}::bigint)`;
     return row!;
   });
 }
@@ -220,23 +221,24 @@ export function completeSync(
   known: KnownTables,
   { begins, isChecked }: { begins: boolean; isChecked: boolean },
 ): Promise<{ overtaken: string[] } | { overtaken: null; issues: string; next: NextSyncBegin | undefined }> {
+  const { catalog, ids, versions, loggedUpTo } = argumentsOf(known);
   return onReplica(async () => {
-    const [ids, versions] = [[...known.loggedUpTo.keys()], [...known.loggedUpTo.values()]];
-    const [row] = await sql<
-      (Omit<NextSyncBegin, "written"> & {
-        overtaken: string[] | null;
-        issues: string;
-        written: string[] | null;
-      })[]
-    >`
-      select overtaken, read_version as "readVersion", is_same_catalog as "isSameCatalog", written, issues,
-        has_recent_writes as "hasRecentWrites"
-      from ${sql.unsafe(swap)}.complete_sync(${epoch}, ${known.catalog}::text::bigint, ${ids}::text[], ${versions}::bigint[],
-        ${Math.min(...versions, Number.MAX_SAFE_INTEGER)}::bigint, ${begins}, ${isChecked})`;
-    const { overtaken, issues, written, ...next } = row!;
+    const [row] = await sql<(NextSyncBegin & { overtaken: string[] | null; issues: string })[]>`
+      select overtaken, read_version as "readVersion", is_same_catalog as "isSameCatalog",
+        coalesce(written, '{}') as written, issues, has_recent_writes as "hasRecentWrites"
+      from ${sql.unsafe(swap)}.mark_sync(${epoch}, true, ${begins}, ${isChecked},
+        ${catalog}::text::bigint, ${ids}::text[], ${versions}::bigint[], ${loggedUpTo}::bigint)`;
+    const { overtaken, issues, ...next } = row!;
     if (overtaken && !isChecked) return { overtaken };
-    return { overtaken: null, issues, next: begins ? { ...next, written: written ?? [] } : undefined };
+    return { overtaken: null, issues, next: begins ? next : undefined };
   });
+}
+
+/** What is known, as `mark_sync` takes it. */
+function argumentsOf({ catalog, loggedUpTo }: KnownTables) {
+  const versions = [...loggedUpTo.values()];
+  const least = Math.min(...versions, Number.MAX_SAFE_INTEGER);
+  return { catalog, ids: [...loggedUpTo.keys()], versions, loggedUpTo: least };
 }
 
 /** A catalog, and the state by which `beginSync` tells that it has not changed. */
@@ -364,5 +366,8 @@ async function markSync(
   epoch: number,
   { completes, begins }: { completes: boolean; begins: boolean },
 ): Promise<void> {
-  await onReplica(() => sql`select from ${sql.unsafe(swap)}.mark_sync(${epoch}, ${completes}, ${begins})`);
+  await onReplica(
+    () => sql`
+      select from ${sql.unsafe(swap)}.mark_sync(${epoch}, ${completes}, ${begins}, true, null, null, null, null)`,
+  );
 }

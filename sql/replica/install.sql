@@ -267,12 +267,9 @@ end $read_version$;
 create or replace function {{swap}}.claim(
   p_above bigint default 0, out raised bigint, out previous bigint, out previous_renewals integer,
   out has_lost boolean, out identity text
-) language plpgsql set plan_cache_mode = force_generic_plan as $claim$
-declare
-  v_timeout text := current_setting('lock_timeout');
+) language plpgsql set plan_cache_mode = force_generic_plan set lock_timeout = '30s' as $claim$
 begin
   perform {{swap}}.prepare_session();
-  perform set_config('lock_timeout', '30s', true);
   perform pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' epoch', 0));
   -- Also where the incarnation is the same, as in a snapshot of a running machine.
   update {{swap}}._state as s set incarnation = null where s.epoch < p_above;
@@ -283,7 +280,6 @@ begin
     lost_epoch = case when s.epoch < p_above then p_above + 1 else s.lost_epoch end
   returning s.epoch, s.lost_epoch > p_above into raised, has_lost;
   identity := {{swap}}.identity();
-  perform set_config('lock_timeout', v_timeout, true);
   perform {{swap}}.forget_started();
 end $claim$;
 
@@ -343,13 +339,23 @@ begin
   perform pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' table ' || p_table, 0));
 end $lock$;
 
--- mark_sync(epoch, completes, begins, ...): the running sync has completed now, another one begins now, or both. With
--- p_tables, a sync begins that reads these tables, and the result is:
+-- mark_sync(epoch, ...): the running sync has completed now, another one begins now, or both: its start is the end of the one
+-- before, so that between two syncs that follow each other no reader sees that none is running. Sweep follows sweep, so this
+-- is the only statement of a sweep that changes nothing.
+--   p_is_checked                             the sync has dealt with `overtaken`
+--   p_catalog, p_tables, p_applied_versions  the state of the catalog that the sync knows, and up to which version it knows
+--                                            each table; null if only times are marked
+--   p_logged_up_to                           the smallest of the applied versions
+-- The result:
+--   overtaken     tables that other processes wrote beyond their applied version. Nothing has completed then, unless
+--                 p_is_checked: such a write may show what a record was before this sync began
+--   issues        the state of _sync_issues: it differs if they do
+-- and for the next sync:
 --   read_version     a new one
 --   is_same_catalog  whether the catalog still has the state p_catalog
 --   written          the tables that have committed entries of the recent-writes log beyond their applied version. Takes
 --                    no table's lock: entries that are committed later are found by the next sync
--- If one has completed, `issues` is the state of _sync_issues: it differs if they do.
+--   has_recent_writes  whether the recent-writes log has any entries
 --
 -- Every sync of every base calls it, usually with cold caches: therefore it calls few functions, and its statements are
 -- planned once. The update contains the conditions of fence(), which takes over when one of them is not met.
@@ -358,88 +364,19 @@ end $lock$;
 -- times, which were true as well; rows are not lost, since their commits are waited for. A read version is waited for,
 -- too: after a crash of a single session, the server restarts as the same incarnation, and would issue it again.
 create or replace function {{swap}}.mark_sync(
-  p_epoch bigint, p_completes boolean, p_begins boolean,
-  p_catalog bigint default null, p_tables text[] default null, p_applied_versions bigint[] default null,
-  out read_version bigint, out is_same_catalog boolean, out written text[], out issues text
+  p_epoch bigint, p_completes boolean, p_begins boolean, p_is_checked boolean,
+  p_catalog bigint, p_tables text[], p_applied_versions bigint[], p_logged_up_to bigint,
+  out overtaken text[], out read_version bigint, out is_same_catalog boolean, out written text[], out issues text,
+  out has_recent_writes boolean
 ) language plpgsql set plan_cache_mode = force_generic_plan as $mark_sync$
 declare
   -- Before any lock: what has completed is in the replica already, and what begins has requested nothing yet.
   v_now timestamptz := clock_timestamp();
-  v_is_fenced boolean := false;
-begin
-  if current_setting('transaction_isolation') <> 'read committed'
-    or p_tables is not null and current_setting('synchronous_commit') in ('off', 'local', 'remote_write')
-  then
-    perform {{swap}}.prepare_session();
-  end if;
-  -- A condition costs less than a statement; the result is never null.
-  if pg_advisory_xact_lock_shared(hashtextextended({{swap_text}} || ' epoch', 0)) is null then
-    return;
-  end if;
-  loop
-    update {{swap}}._sync_meta as m
-    set completed_at = case when p_completes then v_now else m.completed_at end,
-      duration_last = case when p_completes then v_now - m.started_at else m.duration_last end,
-      -- Later than completed_at: a sync is running.
-      started_at = case when p_begins then v_now + interval '1 microsecond' else m.started_at end
-    from {{swap}}._state as s
-    where v_is_fenced
-      or s.epoch = p_epoch and (s.timeline = {{swap}}.timeline()) is not false and s.incarnation = {{swap}}.incarnation()
-    returning case when p_completes then (
-      select concat_ws(' ', count(*), max(i.seen_at)) from {{swap}}._sync_issues as i) end
-    into issues;
-    exit when found or v_is_fenced;
-    -- Raises, or moves the numbers of a new incarnation.
-    perform {{swap}}.fence(p_epoch);
-    v_is_fenced := true;
-  end loop;
-  if p_tables is not null then
-    read_version := nextval('{{swap}}._versions');
-    select
-      -- As in core/replica/replica.ts. Changes whenever a row of the catalog does, or the owner of its table. The owner is
-      -- a subquery: Postgres would join all of pg_class, since it has no statistics about so small a table. A row whose
-      -- table was dropped counts too: record_damage changes it.
-      p_catalog is not null and p_catalog = (
-        select coalesce(bit_xor(hashint8extended(coalesce((select c.relowner::bigint from pg_class as c
-          where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')), 0),
-          hashtextextended(t.table_id, t.xmin::text::bigint))), 0)
-        from {{swap}}._tables as t),
-      array(
-        select k.table_id from unnest(p_tables, p_applied_versions) as k (table_id, applied_version)
-        where exists (
-          select from {{swap}}._recent_writes as j
-          where j.table_id = k.table_id and j.applied_version > k.applied_version))
-    into is_same_catalog, written;
-  elsif not v_is_fenced and current_setting('synchronous_commit') <> 'off' then
-    perform set_config('synchronous_commit', 'off', true);
-  end if;
-end $mark_sync$;
-
--- complete_sync(epoch, ...): a sync has completed now, and the next one begins, or none. Sweep follows sweep, so this is the
--- only statement of a sweep that changes nothing.
---   p_catalog, p_tables, p_applied_versions  as in mark_sync: what the sync knows, and so the next one
---   p_logged_up_to                           the smallest of the applied versions
---   p_begins                                 the next sync begins. Its start is the end of this one, so that between two
---                                            syncs that follow each other no reader sees that none is running
---   p_is_checked                             the sync has dealt with `overtaken`
--- The result:
---   overtaken     tables that other processes wrote beyond their applied version. Nothing has completed then, unless
---                 p_is_checked: such a write may show what a record was before this sync began
---   read_version, is_same_catalog, written, issues   as in mark_sync, for the next sync
---   has_recent_writes  whether the recent-writes log has any entries
---
--- The update contains the conditions of fence(), which takes over when one of them is not met.
-create or replace function {{swap}}.complete_sync(
-  p_epoch bigint, p_catalog bigint, p_tables text[], p_applied_versions bigint[], p_logged_up_to bigint,
-  p_begins boolean, p_is_checked boolean,
-  out overtaken text[], out read_version bigint, out is_same_catalog boolean, out written text[], out issues text,
-  out has_recent_writes boolean
-) language plpgsql set plan_cache_mode = force_generic_plan as $complete_sync$
-declare
-  v_now timestamptz := clock_timestamp();
+  v_is_numbered boolean := p_begins and p_tables is not null;
   v_newest bigint;
   v_is_fenced boolean := false;
 begin
+  -- A condition costs less than a statement; the result is never null.
   if pg_advisory_xact_lock_shared(hashtextextended({{swap_text}} || ' epoch', 0)) is null then
     return;
   end if;
@@ -458,9 +395,9 @@ begin
   end if;
   loop
     update {{swap}}._sync_meta as m
-    set completed_at = v_now,
+    set completed_at = case when p_completes then v_now else m.completed_at end,
       -- The clock may have been set back.
-      duration_last = v_now - least(v_now, m.started_at),
+      duration_last = case when p_completes then v_now - least(v_now, m.started_at) else m.duration_last end,
       -- Later than completed_at: a sync is running.
       started_at = case when p_begins then v_now + interval '1 microsecond' else least(v_now, m.started_at) end
     from {{swap}}._state as s
@@ -468,26 +405,28 @@ begin
       and coalesce(s.timeline, '') || ' ' || s.incarnation = current_setting('basetide.server', true)
       -- As in prepare_session().
       and current_setting('transaction_isolation') = 'read committed'
-      and (not p_begins or current_setting('synchronous_commit') not in ('off', 'local', 'remote_write'))
-    returning case when p_begins then nextval('{{swap}}._versions') end,
-      -- As in mark_sync().
+      and (not v_is_numbered or current_setting('synchronous_commit') not in ('off', 'local', 'remote_write'))
+    returning case when v_is_numbered then nextval('{{swap}}._versions') end,
+      -- As in core/replica/replica.ts. Changes whenever a row of the catalog does, or the owner of its table. The owner is
+      -- a subquery: Postgres would join all of pg_class, since it has no statistics about so small a table. A row whose
+      -- table was dropped counts too: record_damage changes it.
       p_catalog is not null and p_catalog = (
         select coalesce(bit_xor(hashint8extended(coalesce((select c.relowner::bigint from pg_class as c
           where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')), 0),
           hashtextextended(t.table_id, t.xmin::text::bigint))), 0)
         from {{swap}}._tables as t),
-      (select concat_ws(' ', count(*), max(i.seen_at)) from {{swap}}._sync_issues as i)
+      case when p_completes then (
+        select concat_ws(' ', count(*), max(i.seen_at)) from {{swap}}._sync_issues as i) end
     into read_version, is_same_catalog, issues;
     exit when found or v_is_fenced;
     -- Raises, or moves the numbers of a new incarnation.
     perform {{swap}}.fence(p_epoch);
     v_is_fenced := true;
   end loop;
-  -- As in mark_sync: without a read version, only times are written.
-  if not p_begins and not v_is_fenced and current_setting('synchronous_commit') <> 'off' then
+  if not v_is_numbered and not v_is_fenced and current_setting('synchronous_commit') <> 'off' then
     perform set_config('synchronous_commit', 'off', true);
   end if;
-end $complete_sync$;
+end $mark_sync$;
 
 -- mark_sync_started(epoch, ago): a sync is running that started `ago` before now.
 create or replace function {{swap}}.mark_sync_started(p_epoch bigint, p_ago interval) returns void

@@ -51,19 +51,20 @@ test("a lease is renewed, and applies optional features again every half hour, u
   const caches: Parameters<typeof holdLease>[2] = new Map();
   let isOver = Promise.resolve<number | null>(0);
   const calls = (name: string) => statements.filter((text) => text.includes(`.${name}(`)).length;
+  const completed = () => statements.filter((text) => text.includes(".mark_sync($1, true")).length;
   const applied = () => statements.filter((text) => text.includes("apply_row_images")).length;
   /** Starts a lease, and waits for a sweep. */
   async function begin(): Promise<void> {
     statements.length = 0;
     isOver = holdLease(held, id, caches, { stop: stop.signal, kill: stop.signal });
-    await until(() => calls("complete_sync") >= 1, { what: "a sweep" });
+    await until(() => completed() >= 1, { what: "a sweep" });
   }
   /** Lets a minute pass. @returns whether the lease goes on */
   async function isRenewed(): Promise<boolean> {
-    const [renewals, sweeps] = [calls("renew"), calls("complete_sync")];
+    const [renewals, sweeps] = [calls("renew"), completed()];
     const ended = isOver.then(() => "over");
     aheadMs += MINUTE_MS;
-    const goesOn = until(() => calls("renew") > renewals && calls("complete_sync") > sweeps + 1, {
+    const goesOn = until(() => calls("renew") > renewals && completed() > sweeps + 1, {
       what: "the lease is renewed",
     }).then(() => "renewed");
     const end = await Promise.race([goesOn, ended]);

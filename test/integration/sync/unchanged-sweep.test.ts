@@ -99,7 +99,7 @@ test("sweeps that follow each other send one statement each", async () => {
     const calls: (typeof before)[] = [];
     source.before = async () => void calls.push(await syncMeta(replica.replica));
     expect(await sync(next)).toMatchObject({ kind: "sweep", seen: 250, updated: 0 });
-    expect(statements).toEqual([expect.stringContaining(".complete_sync(")]);
+    expect(statements).toEqual([expect.stringContaining(".mark_sync(…, true, ")]);
     // It started at the end of the one before, and is running from then on.
     for (const { started, completed } of [before, ...calls]) {
       expect({ started, completed }).toEqual({ started: before.started, completed: before.completed });
@@ -152,7 +152,7 @@ test("a schema check that finds nothing reads nothing of the replica: before a s
   };
   expect(await sync(next, false, { schemaPollMs: 0 })).toMatchObject({ kind: "sweep", seen: 250 });
   expect(checks()).toBeGreaterThan(before + 1);
-  expect(statements).toEqual([expect.stringContaining(".complete_sync(")]);
+  expect(statements).toEqual([expect.stringContaining(".mark_sync(…, true, ")]);
   // What it does find is applied.
   source.before = () => {};
   const [name, age] = people.fields;
@@ -328,7 +328,7 @@ test("a sweep without changes sends two statements, if none is to follow it", as
     });
     expect(statements).toEqual([
       expect.stringContaining(".mark_sync(…, false, true"),
-      expect.stringContaining(".complete_sync("),
+      expect.stringContaining(".mark_sync(…, true, "),
     ]);
   }
 });
@@ -453,19 +453,21 @@ test("I1: a commit that issues a read version is waited for, one that only marks
       const [row] = await sql<{ mode: string }[]>`select current_setting('synchronous_commit') as mode`;
       return row!.mode;
     });
-  const completes = "complete_sync(null, '{}', '{}', 0, false, true)";
-  const prepares = "complete_sync(null, '{}', '{}', 0, true, true)";
+  const completes = "mark_sync(true, false, true, null, '{}', '{}', 0)";
+  const prepares = "mark_sync(true, true, true, null, '{}', '{}', 0)";
+  const timesOf = (completed: boolean, begun: boolean) =>
+    `mark_sync(${completed}, ${begun}, true, null, null, null, null)`;
   // The first one of a session verifies the server.
   await waits("on", completes);
   for (const setting of ["on", "off", "local", "remote_apply"]) {
-    expect(await waits(setting, "mark_sync(true, false)"), setting).toBe("off");
-    expect(await waits(setting, "mark_sync(false, true)"), setting).toBe("off");
+    expect(await waits(setting, timesOf(true, false)), setting).toBe("off");
+    expect(await waits(setting, timesOf(false, true)), setting).toBe("off");
     expect(await waits(setting, completes), setting).toBe("off");
-    for (const call of [prepares, "mark_sync(false, true, null, '{}', '{}')"])
+    for (const call of [prepares, "mark_sync(false, true, true, null, '{}', '{}', 0)"])
       expect(await waits(setting, call), setting).toBe(setting === "remote_apply" ? setting : "on");
   }
   // The first statement of another incarnation moves all numbers.
-  for (const call of ["mark_sync(true, false)", completes, "mark_sync_started(interval '1 ms')"]) {
+  for (const call of [timesOf(true, false), completes, "mark_sync_started(interval '1 ms')"]) {
     await own.sql`update public_swap._state set incarnation = 'an earlier one'`;
     expect(await waits("off", call)).toBe("on");
   }
