@@ -290,11 +290,6 @@ language sql stable as $stale$
     or a.view is not null and (c.oid is null or a.definition <> {{swap}}.alias_definition(a.table_id)))
 $stale$;
 
--- going_alias_views(): the views of those.
-create or replace function {{swap}}.going_alias_views() returns oid[] language sql stable as $going$
-  select array(select s.view from {{swap}}.stale_alias_views() as s where s.view is not null)
-$going$;
-
 -- drop_alias_views(): drops them, unless they were dropped with their table.
 create or replace function {{swap}}.drop_alias_views() returns void language plpgsql as $drop_alias_views$
 declare
@@ -358,9 +353,8 @@ end $make_alias_views$;
 -- expire_aliases(epoch): removes the aliases of columns whose time is over. Those of tables that others hold, or may lock
 -- next, are left for the next time, and reported; returns whether there are any. apply_link_views removes those of tables.
 create or replace function {{swap}}.expire_aliases(p_epoch bigint) returns boolean
-language plpgsql set plan_cache_mode = force_generic_plan as $expire_aliases$
+language plpgsql set plan_cache_mode = force_generic_plan set lock_timeout = '2s' as $expire_aliases$
 declare
-  v_timeout text := current_setting('lock_timeout');
   v_left boolean := false;
   one record;
 begin
@@ -386,7 +380,6 @@ begin
           || coalesce({{swap}}.holders_of({{swap}}.live_table(one.name)), 'other sessions'));
     end;
   end loop;
-  perform set_config('lock_timeout', v_timeout, true);
   return v_left;
 end $expire_aliases$;
 

@@ -41,7 +41,6 @@ begin
   perform {{swap}}.fence(p_epoch);
   perform {{swap}}.forget_views();
   perform {{swap}}.forget_carried();
-  perform {{swap}}.identify_rows();
   perform {{swap}}.set_alias_days(p_alias_days);
   if p_history and (
     not (select s.history from {{swap}}._state as s) or to_regclass('{{swap}}._sync_history') is null

@@ -40,8 +40,8 @@ create or replace function {{swap}}.text_after(p_text text, p_head text) returns
   select case when starts_with(p_text, p_head) then substr(p_text, length(p_head) + 1) end
 $text_after$;
 
--- column_parts(table, columns, published): what others have put on these columns, in the order in which it is created;
--- published: with all publications of the table itself.
+-- column_parts(table, columns, published): what others have put on these columns, in the order in which it is created; published:
+-- with all publications of the table itself, and all policies.
 --   class, object  its address in the catalog; part: the column, of a property of one
 --   taken    the statement that removes it, if that is needed     made     the statements that create it
 --   probe    the expression that Postgres evaluates while it is created
@@ -62,6 +62,8 @@ create or replace function {{swap}}.column_parts(p_table oid, p_columns smallint
     group by 1, 2
     union
     select 'pg_publication_rel'::regclass, r.oid, '{}'::smallint[] from pg_publication_rel as r where p_published and r.prrelid = p_table
+    union
+    select 'pg_policy'::regclass, p.oid, '{}' from pg_policy as p where p_published and p.polrelid = p_table
   ), own as (
     select a.*, c.nspname from pg_attribute as a, (
       select n.nspname from pg_class as c join pg_namespace as n on n.oid = c.relnamespace where c.oid = p_table) as c
@@ -286,16 +288,7 @@ declare
 begin
   for one in
     select p.label, p.taken, {{swap}}.part_text(to_jsonb(p.*)) as shown
-    from {{swap}}.column_parts(p_table, array(
-      select a.attnum from pg_attribute as a where a.attrelid = p_table and a.attnum > 0 and not a.attisdropped)) as p
-    where p.kind = 'policy'
-    union all
-    -- They use no column.
-    select 'policy ' || p.polname, format('drop policy %I on %s', p.polname, p_table::regclass),
-      format('create policy %I on %s to %s using (%s)', p.polname, p_table::regclass,
-        (select string_agg({{swap}}.role_name(r.role), ', ') from unnest(p.polroles) as r (role)), pg_get_expr(p.polqual, p.polrelid))
-    from pg_policy as p where p.polrelid = p_table and not exists (
-      select from pg_depend as d where (d.classid, d.objid) = ('pg_policy'::regclass, p.oid) and d.refobjid = p_table and d.refobjsubid > 0)
+    from {{swap}}.column_parts(p_table, '{}', true) as p where p.kind = 'policy'
   loop
     execute one.taken;
     perform {{swap}}.report_lost(p_name, one.label, one.shown,
@@ -365,9 +358,9 @@ end $drop_kept_columns$;
 
 -- forget_carried(): deletes issues whose cause is gone: the lost object is on the table again, or nothing needs an old
 -- column any longer, which is dropped. Runs once per lease.
-create or replace function {{swap}}.forget_carried() returns void language plpgsql as $forget_carried$
+create or replace function {{swap}}.forget_carried() returns void
+language plpgsql set lock_timeout = '2s' as $forget_carried$
 declare
-  v_timeout text := current_setting('lock_timeout');
   one record;
 begin
   delete from {{swap}}._sync_issues as i using {{swap}}._tables as t
@@ -400,7 +393,6 @@ begin
       join pg_depend as d on d.refclassid = 'pg_class'::regclass and d.refobjid = k.relation and d.refobjsubid = k.attnum
     where i.table_name = pg_describe_object(d.classid, d.objid, d.objsubid));
   perform {{swap}}.drop_kept();
-  perform set_config('lock_timeout', v_timeout, true);
 end $forget_carried$;
 
 -- reference_checked(relation, name, error): a constraint has been validated, or existing rows violate it (error).

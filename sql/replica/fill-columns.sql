@@ -156,9 +156,8 @@ end $fill_some$;
 -- forget_fillings(epoch): drops columns that an ended lease was filling. They cost space only: where others hold the table
 -- or may lock it next, where it is another role's, or an event trigger refuses that, they are left for the next time.
 create or replace function {{swap}}.forget_fillings(p_epoch bigint) returns void
-language plpgsql set plan_cache_mode = force_generic_plan as $forget_fillings$
+language plpgsql set plan_cache_mode = force_generic_plan set lock_timeout = '2s' as $forget_fillings$
 declare
-  v_timeout text := current_setting('lock_timeout');
   one record;
 begin
   perform {{swap}}.fence(p_epoch);
@@ -176,5 +175,4 @@ begin
     exception when others then null;
     end;
   end loop;
-  perform set_config('lock_timeout', v_timeout, true);
 end $forget_fillings$;

@@ -23,6 +23,9 @@ begin
     with (autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
     create unique index _sync_meta_one_row on {{swap}}._sync_meta ((true));
     insert into {{swap}}._sync_meta default values;
+    -- A publication of the customer's may include all tables, and Postgres then refuses updates of a table that has neither
+    -- a primary key nor a replica identity.
+    alter table {{swap}}._sync_meta replica identity full;
     comment on table {{swap}}._sync_meta is
       'One row: the last sync. Everything that Airtable contained at started_at was in SQL at completed_at. If started_at is later than completed_at, a sync is running. In live mode, every read of Airtable''s changes is a sync, also if it finds none: while nothing changes, completed_at may be five minutes old, or more within a call budget, and the data is current.';
     perform {{swap}}.show_table('_sync_meta');
@@ -78,6 +81,13 @@ create table if not exists {{swap}}._state (
 );
 create unique index if not exists _state_one_row on {{swap}}._state ((true));
 insert into {{swap}}._state default values on conflict do nothing;
+do $state_identity$
+begin
+  -- As of _sync_meta. Not again: other sessions would wait for the lock until everything is installed.
+  if (select c.relreplident from pg_class as c where c.oid = '{{swap}}._state'::regclass) <> 'f' then
+    alter table {{swap}}._state replica identity full;
+  end if;
+end $state_identity$;
 
 -- The catalog: the shape of each table, and the assigned names, by the source's ids.
 -- shape changes whenever the columns do. columns_since: the value of the read version counter when the live table got its columns; an image requested before may lack some of its columns.
@@ -140,28 +150,6 @@ create table if not exists {{swap}}._recent_writes (
 -- logged, although short-lived: after a crash of the server, an older image must still lose to those that it had.
 with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 create index if not exists _recent_writes_by_version on {{swap}}._recent_writes (applied_version);
--- identify_rows(): gives tables without a primary key a replica identity: a publication of the customer's may include
--- all tables, and Postgres then refuses updates of a table that has neither. A table that a reader holds is left for
--- next time.
-create or replace function {{swap}}.identify_rows() returns void language plpgsql as $identify_rows$
-declare
-  v_timeout text := current_setting('lock_timeout');
-  one oid;
-begin
-  for one in
-    select c.oid from pg_class as c
-    where (c.relnamespace, c.relname) in (('{{swap}}'::regnamespace, '_state'), ('{{schema}}'::regnamespace, '_sync_meta'))
-      and c.relkind = 'r' and c.relowner = {{swap}}.our_role() and c.relreplident = 'd'
-  loop
-    perform set_config('lock_timeout', '100ms', true);
-    begin
-      execute format('alter table %s replica identity full', one::regclass);
-    exception when lock_not_available then null;
-    end;
-  end loop;
-  perform set_config('lock_timeout', v_timeout, true);
-end $identify_rows$;
-select {{swap}}.identify_rows();
 
 -- prepare_session(): called by every statement that writes. BT003: the isolation level would hide commits made while
 -- the statement waits for a lock, which the fence and the read versions must see. A commit is durable when it is

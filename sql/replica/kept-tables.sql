@@ -94,7 +94,7 @@ begin
   perform {{swap}}.move_relation(v_table, '{{swap}}', '_kept_' || v_table);
   -- A subscriber would look for the table under this name. The statements have it, too: others may get the earlier one.
   for one in
-    select p.taken, p.made from {{swap}}.column_parts(v_table, '{}', true) as p
+    select p.taken, p.made from {{swap}}.column_parts(v_table, '{}', true) as p where p.kind = 'publication'
   loop
     if {{swap}}.attempt(one.taken) is null then
       v_publications := v_publications || one.made;
@@ -179,7 +179,6 @@ $kept_relations$;
 -- What cannot be dropped now is left for the next time: others hold it, or an event trigger refuses that.
 create or replace function {{swap}}.drop_kept() returns void language plpgsql as $drop_kept$
 declare
-  v_timeout text := current_setting('lock_timeout');
   one record;
 begin
   for one in
@@ -205,7 +204,6 @@ begin
   delete from {{swap}}._sync_issues as i
   where i.record_id = '' and i.field = '' and i.reason like 'it still uses %' and i.reason not like 'it still uses a column %'
     and i.table_name not in (select d.description from {{swap}}.dependents_of({{swap}}.kept_relations()) as d);
-  perform set_config('lock_timeout', v_timeout, true);
 end $drop_kept$;
 
 -- grant_reads(built): a new table may be read by the roles that the customer's default privileges name.

@@ -105,16 +105,12 @@ create or replace function {{swap}}.link_view_changes() returns table (
   where l is distinct from w or {{swap}}.own_view(l.name) is null
 $changes$;
 
--- going_link_views(): those to drop, and aliases of tables and views to write to that are to be dropped or created again.
-create or replace function {{swap}}.going_link_views() returns oid[] language sql as $going$
-  select array(select c.view from {{swap}}.link_view_changes() as c where (c.wanted).name is null and c.view is not null)
-    || {{swap}}.going_alias_views() || {{swap}}.going_write_views()
-$going$;
-
--- changing_link_views(): those that change, including those to drop.
-create or replace function {{swap}}.changing_link_views() returns oid[] language sql as $changing$
-  select array(select c.view from {{swap}}.link_view_changes() as c where c.view is not null)
-    || {{swap}}.going_alias_views() || {{swap}}.going_write_views()
+-- changing_views(): those that change (goes: to be dropped), and aliases of tables and views to write to that are to be
+-- dropped or created again.
+create or replace function {{swap}}.changing_views() returns table (view oid, goes boolean) language sql as $changing$
+  select c.view, (c.wanted).name is null from {{swap}}.link_view_changes() as c where c.view is not null
+  union all select s.view, true from {{swap}}.stale_alias_views() as s where s.view is not null
+  union all select s.view, true from {{swap}}.stale_write_views() as s where s.view is not null
 $changing$;
 
 -- lock_link_views(views, deadline): locks these exclusively.
@@ -133,46 +129,34 @@ begin
   end loop;
 end $lock_link_views$;
 
--- free_going_names(names): puts aside views to be dropped that have one of these names, which others take.
-create or replace function {{swap}}.free_going_names(p_names text[]) returns void language plpgsql as $free$
-declare
-  v_going {{swap}}._link_views[] := array(
-    select c.had from {{swap}}.link_view_changes() as c
-    where c.view is not null and (c.wanted).name is null and (c.had).name = any (p_names));
-  v_aside text;
-begin
-  for nth in 1 .. cardinality(v_going) loop
-    v_aside := {{swap}}.unused_name();
-    execute format('alter view {{schema}}.%I rename to %I', v_going[nth].name, v_aside);
-    update {{swap}}._link_views as l set name = v_aside
-    where (l.table_id, l.field_id) = (v_going[nth].table_id, v_going[nth].field_id);
-  end loop;
-end $free$;
-
--- rename_link_views(): renames the views that stay in one step, because some may exchange names. Runs before any is
--- dropped, so that customers' views over them follow.
+-- rename_link_views(): renames the views that stay in one step, because some may exchange names; those to drop make room.
+-- Runs before any is dropped, so that customers' views over them follow.
 create or replace function {{swap}}.rename_link_views() returns void language plpgsql as $rename_link_views$
 declare
   v_had {{swap}}._link_views[];
   v_wanted {{swap}}._link_views[];
   v_asides text[] := '{}';
-  v_aside text;
 begin
   select array_agg(c.had), array_agg(c.wanted) into v_had, v_wanted from {{swap}}.link_view_changes() as c
-  where c.view is not null and (c.wanted).name is not null;
-  perform {{swap}}.free_going_names(array(select w.name from unnest(v_wanted) as w));
+  where c.view is not null and ((c.wanted).name is not null
+    or (c.had).name in (select (o.wanted).name from {{swap}}.link_view_changes() as o where o.view is not null));
   for nth in 1 .. coalesce(cardinality(v_had), 0) loop
-    v_aside := {{swap}}.unused_name();
-    v_asides := v_asides || v_aside;
-    execute format('alter view {{schema}}.%I rename to %I', v_had[nth].name, v_aside);
-    execute format('alter view {{schema}}.%I rename column %I to _renaming_1', v_aside, v_had[nth].columns[1]);
-    execute format('alter view {{schema}}.%I rename column %I to _renaming_2', v_aside, v_had[nth].columns[2]);
-    execute format('alter view {{schema}}.%I rename column _renaming_1 to %I', v_aside, v_wanted[nth].columns[1]);
-    execute format('alter view {{schema}}.%I rename column _renaming_2 to %I', v_aside, v_wanted[nth].columns[2]);
+    v_asides[nth] := {{swap}}.unused_name();
+    execute format('alter view {{schema}}.%I rename to %I', v_had[nth].name, v_asides[nth]);
+    if v_wanted[nth].name is null then
+      update {{swap}}._link_views as l set name = v_asides[nth]
+      where (l.table_id, l.field_id) = (v_had[nth].table_id, v_had[nth].field_id);
+      continue;
+    end if;
+    execute format('alter view {{schema}}.%I rename column %I to _renaming_1', v_asides[nth], v_had[nth].columns[1]);
+    execute format('alter view {{schema}}.%I rename column %I to _renaming_2', v_asides[nth], v_had[nth].columns[2]);
+    execute format('alter view {{schema}}.%I rename column _renaming_1 to %I', v_asides[nth], v_wanted[nth].columns[1]);
+    execute format('alter view {{schema}}.%I rename column _renaming_2 to %I', v_asides[nth], v_wanted[nth].columns[2]);
     delete from {{swap}}._link_views as l
     where (l.table_id, l.field_id) = (v_had[nth].table_id, v_had[nth].field_id);
   end loop;
-  for nth in 1 .. coalesce(cardinality(v_had), 0) loop
+  for nth in 1 .. cardinality(v_asides) loop
+    continue when v_wanted[nth].name is null;
     execute format('alter view {{schema}}.%I rename to %I', v_asides[nth], v_wanted[nth].name);
     insert into {{swap}}._link_views select (v_wanted[nth]).*;
     perform {{swap}}.describe_link_view(v_wanted[nth]);

@@ -166,9 +166,11 @@ create or replace function {{swap}}.lock_all(
   out views jsonb[], out deadline timestamptz
 ) language plpgsql as $lock_all$
 declare
-  v_going oid[] := {{swap}}.going_link_views();
-  v_changing oid[] := {{swap}}.changing_link_views();
+  v_going oid[];
+  v_changing oid[];
 begin
+  select array_agg(c.view) filter (where c.goes), array_agg(c.view) into v_going, v_changing
+  from {{swap}}.changing_views() as c;
   deadline := clock_timestamp() + p_timeout::interval;
   views := {{swap}}.lock_views(p_tables || v_going, deadline, p_of, p_columns);
   perform {{swap}}.lock_link_views(v_changing, deadline);
@@ -189,14 +191,10 @@ end $keep$;
 -- report_view(saved, reason, before): reports it in _sync_issues, with the statements of `before` and those that create
 -- it.
 create or replace function {{swap}}.report_view(p_saved jsonb, p_reason text, p_before text default '') returns void
-language plpgsql as $report_view$
-begin
-  insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
-  values (format('%I.%I', p_saved ->> 'schema', p_saved ->> 'name'), '', '',
+language sql as $report_view$
+  select {{swap}}.report_lost(format('%I.%I', p_saved ->> 'schema', p_saved ->> 'name'), '',
     p_before || array_to_string({{swap}}.view_statements(p_saved, p_saved ->> 'definition'), e';\n') || ';', p_reason)
-  on conflict (table_name, record_id, field) do update
-    set value = excluded.value, reason = excluded.reason, seen_at = excluded.seen_at;
-end $report_view$;
+$report_view$;
 
 -- drop_views(saved): drops locked views. They are created again with the current names of columns, which may have
 -- changed since they were locked; people are shown the earlier definition. A view that something other than dropped

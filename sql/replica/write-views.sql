@@ -39,11 +39,6 @@ language sql stable as $stale_write_views$
     or v.view is not null and (c.oid is null or (v.name, v.definition) is distinct from (w.name, w.definition))
 $stale_write_views$;
 
--- going_write_views(): the views of those.
-create or replace function {{swap}}.going_write_views() returns oid[] language sql stable as $going_write_views$
-  select array(select s.view from {{swap}}.stale_write_views() as s where s.view is not null)
-$going_write_views$;
-
 -- write_views_differ(): returns whether a view must be dropped or created.
 create or replace function {{swap}}.write_views_differ() returns boolean language sql stable as $write_views_differ$
   select exists (select from {{swap}}.stale_write_views()) or exists (

@@ -130,6 +130,7 @@ test("rows that a policy hides stay hidden, also if the policy cannot be created
     grant usage on schema airtable to ${otherRole}; grant select on orders to ${otherRole};
     alter table orders enable row level security;
     create policy all_of_them on orders to ${otherRole} using (true);
+    create policy nothing on orders as restrictive for insert to ${otherRole} with check (false);
     create policy cheap on orders as restrictive for select to ${otherRole} using (price < 3)`);
   const seen = () => other`select id from airtable.orders`.then((rows) => rows.map(({ id }) => id));
   await become({ Price: "number", Note: "text", New: "text" });
@@ -139,7 +140,13 @@ test("rows that a policy hides stay hidden, also if the policy cannot be created
   await become({ Note: "text", Newer: "text" });
   expect(await sql`select from airtable.orders`).not.toHaveLength(0);
   expect(await seen()).toEqual([]);
-  expect((await issues(sql)).map(({ field }) => field)).toEqual(["policy all_of_them", "policy cheap"]);
+  const lost = await issues(sql);
+  expect(lost.map(({ field }) => field)).toEqual(["policy all_of_them", "policy cheap", "policy nothing"]);
+  // Also one that uses no column is shown as it was.
+  const shown = lost.map(({ value }) => value);
+  expect(shown).toContainEqual(
+    expect.stringMatching(/as restrictive for insert to \S+\s+with check \(false\)/),
+  );
 });
 
 test("foreign keys follow a field that gets another type, and are validated", async () => {
