@@ -8,7 +8,15 @@ import { CatalogReaders } from "./catalog-readers";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { columnLiterals } from "./column-literals";
 import { onReplica } from "./connection";
-import { columnStorage, comments, createTable, insertStatement, renameColumns, upsertStatement } from "./ddl";
+import {
+  columnStorage,
+  comments,
+  createTable,
+  fenced,
+  insertStatement,
+  renameColumns,
+  upsertStatement,
+} from "./ddl";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
@@ -63,7 +71,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
   const { schema, swap, sql } = replica;
   const name = wanted.tableId;
   const table = `${swap}.${quoteIdent(name)}`;
-  const remove = `delete from ${table} where id = any ($1)`;
+  const remove = `${fenced(swap)} delete from ${table} using fenced where id = any ($2)`;
   const readers = new CatalogReaders(replica);
   let spec = wanted;
   let isAnalyzed = false;
@@ -83,9 +91,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
     await onReplica(() => sql.unsafe(statement, values, { prepare: true }));
   };
   const run = async (statement: string, ids: string[]) => {
-    await onReplica(
-      () => sql`select ${sql.unsafe(swap)}.change_build(${epoch}, ${statement}, ${ids}::text[])`,
-    );
+    await onReplica(() => sql.unsafe(statement, [epoch, ids]));
   };
   const create = () =>
     change([
@@ -108,7 +114,10 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
     readers,
     append: (rows, areNew = false) => write(areNew ? insert : append, rows),
     keep: (live, ids) =>
-      run(keepStatement(`${schema}.${quoteIdent(live.spec.name)}`, live.spec, table, spec), ids),
+      run(
+        `${fenced(swap)} ${keepStatement(`${schema}.${quoteIdent(live.spec.name)}`, live.spec, table, spec)}`,
+        ids,
+      ),
     remove: (ids) => run(remove, ids),
     discard: drop,
     async rename(renamed) {
@@ -141,15 +150,17 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
   };
 }
 
-/** Returns the statement that copies rows of one table into another. */
+/** Returns the statement that copies rows of one table into another; it follows `fenced`. */
 function keepStatement(from: string, live: TableSpec, to: string, built: TableSpec): string {
   const before = new Map(live.columns.map((column) => [column.fieldId, column]));
   const shared = built.columns.flatMap(({ fieldId, columnType, name }) => {
     const column = before.get(fieldId);
-    return column?.columnType === columnType ? [[quoteIdent(name), quoteIdent(column.name)] as const] : [];
+    return column?.columnType === columnType
+      ? [[quoteIdent(name), `l.${quoteIdent(column.name)}`] as const]
+      : [];
   });
-  const [names, values] = [0, 1].map((at) =>
-    ["id", "created_time", ...shared.map((pair) => pair[at])].join(", "),
-  );
-  return `insert into ${to} (${names}) select ${values} from ${from} where id = any ($1) on conflict do nothing`;
+  const names = ["id", "created_time", ...shared.map(([name]) => name)].join(", ");
+  const values = ["l.id", "l.created_time", ...shared.map(([, value]) => value)].join(", ");
+  return `insert into ${to} (${names}) select ${values} from fenced, ${from} as l where l.id = any ($2)
+    on conflict do nothing`;
 }

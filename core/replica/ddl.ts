@@ -122,8 +122,13 @@ export function insertStatement({
   const values = types.map((type, index) =>
     type === "text[]" ? `unnest($${index + 2}::text[])::text[]` : `unnest($${index + 2}::${type}[])`,
   );
-  return `with fenced as materialized (select ${swap}.fence($1))
+  return `${fenced(swap)}
     insert into ${table} (${names.join(", ")}) select ${values.join(", ")} from fenced`;
+}
+
+/** The beginning of a statement that changes a build, and joins `fenced`. $1: the epoch. */
+export function fenced(swap: string): string {
+  return `with fenced as materialized (select ${swap}.fence($1))`;
 }
 
 /** The same for rows that the table may have, which it replaces. */

@@ -263,7 +263,8 @@ async function applyWriteViews(sql: Sql, schema: string, isWanted: boolean): Pro
   await onReplica(() =>
     sql.begin(async (tx) => {
       await tx.unsafe(`set local search_path = ${SAFE_SEARCH_PATH}`);
-      await tx`select ${ours}.set_sql_writes(${isWanted})`;
+      // From now on there are such views, or none; apply_link_views creates or drops them.
+      await tx`update ${ours}._state set sql_writes = ${isWanted} where sql_writes <> ${isWanted}`;
       await tx`select ${ours}.apply_link_views(null, ${LOCK_TIMEOUT}, null)`;
     }),
   );

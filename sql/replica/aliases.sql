@@ -383,20 +383,16 @@ begin
   return v_left;
 end $expire_aliases$;
 
--- holders_of(table): the sessions that hold it, for people.
+-- holders_of(table): the sessions that hold it, for people; null if there are none. More than three would not help the reader.
 create or replace function {{swap}}.holders_of(p_table oid) returns text language sql stable as $holders_of$
-  select string_agg(format('%s (pid %s)', coalesce(s.usename, s.backend_type), s.pid), ', ' order by s.pid)
-  from (select distinct l.pid from pg_locks as l
-    where l.locktype = 'relation' and l.granted and l.relation = p_table and l.pid <> pg_backend_pid()
-      and l.database = (select d.oid from pg_database as d where d.datname = current_database())) as h
-    join pg_stat_activity as s on s.pid = h.pid
+  select string_agg(format('%s (%s)', h.role, concat_ws(', ', h.application, 'pid ' || h.pid,
+    case when h.minutes > 0 then format('for %s min', h.minutes) end)), '; ' order by h.minutes desc nulls last, h.pid)
+  from (
+    select s.pid, coalesce(s.usename, s.backend_type) as role, nullif(s.application_name, '') as application,
+      floor(extract(epoch from now() - s.xact_start) / 60)::integer as minutes
+    from pg_stat_activity as s
+    where s.pid in (select l.pid from pg_locks as l
+      where l.locktype = 'relation' and l.granted and l.relation = p_table and l.pid <> pg_backend_pid()
+        and l.database = (select d.oid from pg_database as d where d.datname = current_database()))
+    order by minutes desc nulls last, s.pid limit 3) as h
 $holders_of$;
-
--- set_alias_days(days): from now on an old name answers for so long, and so do those that there are.
-create or replace function {{swap}}.set_alias_days(p_days integer) returns void language plpgsql as $set_alias_days$
-begin
-  update {{swap}}._state as s set alias_days = p_days where s.alias_days <> p_days;
-  if found then
-    update {{swap}}._aliases as a set expires_at = a.made_at + make_interval(days => p_days);
-  end if;
-end $set_alias_days$;

@@ -41,7 +41,10 @@ begin
   perform {{swap}}.fence(p_epoch);
   perform {{swap}}.forget_views();
   perform {{swap}}.forget_carried();
-  perform {{swap}}.set_alias_days(p_alias_days);
+  update {{swap}}._state as s set alias_days = p_alias_days where s.alias_days <> p_alias_days;
+  if found then
+    update {{swap}}._aliases as a set expires_at = a.made_at + make_interval(days => p_alias_days);
+  end if;
   if p_history and (
     not (select s.history from {{swap}}._state as s) or to_regclass('{{swap}}._sync_history') is null
   ) then

@@ -206,25 +206,17 @@ begin
     and i.table_name not in (select d.description from {{swap}}.dependents_of({{swap}}.kept_relations()) as d);
 end $drop_kept$;
 
--- grant_reads(built): a new table may be read by the roles that the customer's default privileges name.
+-- grant_reads(built): a new table may be read by the reader, and by the roles that the customer's default privileges name.
 create or replace function {{swap}}.grant_reads(p_built regclass) returns void
 language plpgsql as $grant_reads$
-declare
-  one record;
 begin
-  perform {{swap}}.forbid_writes(p_built);
-  for one in
-    select string_agg(r.name, ', ') as names, r.is_grantable from (
-      select {{swap}}.role_name(g.grantee) as name, g.is_grantable
-      from pg_default_acl as d cross join aclexplode(d.defaclacl) as g
-      where d.defaclrole = {{swap}}.our_role() and d.defaclnamespace = '{{schema}}'::regnamespace
-        and d.defaclobjtype = 'r' and g.privilege_type = 'SELECT'
-      union select quote_ident(s.reader), false from {{swap}}._state as s
-    ) as r group by r.is_grantable
-  loop
-    execute format('grant select on %s to %s %s', p_built, one.names,
-      case when one.is_grantable then 'with grant option' else '' end);
-  end loop;
+  perform {{swap}}.reserve_for_reader(p_built);
+  perform {{swap}}.run_all(array(
+    select distinct format('grant select on %s to %s %s', p_built, {{swap}}.role_name(g.grantee),
+      case when g.is_grantable then 'with grant option' else '' end)
+    from pg_default_acl as d cross join aclexplode(d.defaclacl) as g
+    where d.defaclrole = {{swap}}.our_role() and d.defaclnamespace in (0, '{{schema}}'::regnamespace)
+      and d.defaclobjtype = 'r' and g.privilege_type = 'SELECT'));
 end $grant_reads$;
 
 -- own_comment(spec, column): the comment that we put on the table (column is null) or on this column of it, as

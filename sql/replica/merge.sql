@@ -114,13 +114,7 @@ begin
   if not v_is_late then
     select * into v_changed from {{swap}}.merge_rows(v_live, p_built, p_table, v_among);
   end if;
-  delete from {{swap}}._sync_issues where table_name in (v_live.name, v_name) and record_id <> '';
-  update {{swap}}._sync_issues as i set table_name = v_name
-  where i.table_name = v_live.name and v_name <> v_live.name and not exists (
-    select from {{swap}}._sync_issues as o where (o.table_name, o.record_id, o.field) = (v_name, i.record_id, i.field));
-  insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
-  select v_name, i.record_id, i.field, i.value, i.reason
-  from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text);
+  perform {{swap}}.replace_issues(v_live.name, v_name, p_issues);
   -- The customer's deferred triggers would block the change of columns.
   set constraints all immediate;
 

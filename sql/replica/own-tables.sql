@@ -215,19 +215,3 @@ begin
     end if;
   end if;
 end $reserve_for_reader$;
-
--- forbid_writes(relation): revokes what default privileges granted to others, except SELECT.
-create or replace function {{swap}}.forbid_writes(p_relation regclass) returns void language plpgsql as $forbid_writes$
-declare
-  one record;
-begin
-  for one in
-    select case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as grantee,
-      string_agg(distinct a.privilege_type, ', ') as privileges
-    from pg_class as c, aclexplode(c.relacl) as a
-    where c.oid = p_relation and a.grantee <> c.relowner and a.privilege_type <> 'SELECT'
-    group by 1
-  loop
-    execute format('revoke %s on %s from %s', one.privileges, p_relation, one.grantee);
-  end loop;
-end $forbid_writes$;

@@ -19,6 +19,18 @@ begin
     where (old.value, old.reason) is distinct from (excluded.value, excluded.reason);
 end $issues$;
 
+-- replace_issues(was, name, issues): replaces the issues of all records of the table; those of objects follow its name.
+create or replace function {{swap}}.replace_issues(p_was text, p_name text, p_issues json) returns void
+language sql as $replace_issues$
+  delete from {{swap}}._sync_issues where table_name in (p_was, p_name) and record_id <> '';
+  update {{swap}}._sync_issues as i set table_name = p_name
+  where i.table_name = p_was and p_name <> p_was and not exists (
+    select from {{swap}}._sync_issues as o where (o.table_name, o.record_id, o.field) = (p_name, i.record_id, i.field));
+  insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
+  select p_name, i.record_id, i.field, i.value, i.reason
+  from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text)
+$replace_issues$;
+
 -- record_unreadable(epoch, kind, table, issues): records what of the source's answers cannot be read. These replace what
 -- was recorded before; a record's own issue goes with its next row image.
 --   all          of everything     definitions  of the schema
@@ -212,12 +224,6 @@ end $apply$,
        set enable_seqscan = off as %L',
     v_function, v_body);
 end $make_apply$;
-
--- drop_apply(table): drops it.
-create or replace function {{swap}}.drop_apply(p_table text) returns void language plpgsql as $drop_apply$
-begin
-  execute format('drop function if exists {{swap}}.%I', 'apply_row_images_' || p_table);
-end $drop_apply$;
 
 -- Those of all tables are as this version of the template makes them.
 do $apply_functions$

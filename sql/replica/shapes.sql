@@ -63,9 +63,7 @@ begin
   v_dropped := array(select t.name from {{swap}}._tables as t where t.table_id = any (p_dropped));
   delete from {{swap}}._sync_issues where table_name = any (v_dropped);
   v_dropped := array(select n from unnest(v_dropped) as n where {{swap}}.live_table(n) is not null);
-  foreach one in array p_notes loop
-    execute one;
-  end loop;
+  perform {{swap}}.run_all(p_notes);
   -- Includes those that are locked below: comments need no lock of ours.
   perform {{swap}}.own_table(t.name)
   from {{swap}}._tables as t join jsonb_to_recordset(p_tables) as p (table_id text) using (table_id);
@@ -87,10 +85,9 @@ begin
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
   perform {{swap}}.drop_table(o) from unnest(v_orphans) as o;
-  foreach one in array p_statements || v_comments loop
-    execute one;
-  end loop;
-  perform {{swap}}.drop_apply(id) from unnest(p_dropped) as id;
+  perform {{swap}}.run_all(p_statements || v_comments);
+  perform {{swap}}.run_all(array(
+    select format('drop function if exists {{swap}}.%I', 'apply_row_images_' || id) from unnest(p_dropped) as id));
   perform {{swap}}.make_apply(p.table_id) from jsonb_to_recordset(p_tables) as p (table_id text);
   perform {{swap}}.make_again(v_views);
   perform {{swap}}.may_change(p_settled) where cardinality(p_locked || v_dropped) > 0;
@@ -212,10 +209,7 @@ begin
     perform {{swap}}.own_table(v_live.name);
   end if;
   -- Slow work comes before the locks that readers notice.
-  delete from {{swap}}._sync_issues where table_name in (v_live.name, v_name) and record_id <> '';
-  insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
-  select v_name, i.record_id, i.field, i.value, i.reason
-  from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text);
+  perform {{swap}}.replace_issues(v_live.name, v_name, p_issues);
   perform {{swap}}.grant_reads(format('{{swap}}.%I', p_built)::regclass);
   -- Data that was lost here is no change in the source.
   if v_live.name is null and (select s.history from {{swap}}._state as s) then
@@ -298,13 +292,9 @@ $column_slots$;
 -- shape_build(...): runs the DDL of a table that is being built, which no other session sees.
 create or replace function {{swap}}.shape_build(p_epoch bigint, p_statements text[]) returns void
 language plpgsql as $shape_build$
-declare
-  one text;
 begin
   perform {{swap}}.fence(p_epoch);
-  foreach one in array p_statements loop
-    execute one;
-  end loop;
+  perform {{swap}}.run_all(p_statements);
 end $shape_build$;
 
 -- drop_build(epoch, name, settled): drops a table that was being built, if it exists. A dump may hold it until the dump
@@ -343,12 +333,3 @@ begin
     end;
   end loop;
 end $drop_builds$;
-
--- change_build(...): copies or deletes rows of a table that is being built, with the statement that the builder generated
--- for it.
-create or replace function {{swap}}.change_build(p_epoch bigint, p_statement text, p_ids text[])
-returns void language plpgsql as $change_build$
-begin
-  perform {{swap}}.fence(p_epoch);
-  execute p_statement using p_ids;
-end $change_build$;

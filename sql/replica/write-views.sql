@@ -154,8 +154,3 @@ begin
     end loop;
   end loop;
 end $make_write_views$;
-
--- set_sql_writes(wanted): from now on there are such views, or none; apply_link_views creates or drops them.
-create or replace function {{swap}}.set_sql_writes(p_wanted boolean) returns void language sql as $set_sql_writes$
-  update {{swap}}._state as s set sql_writes = p_wanted where s.sql_writes <> p_wanted
-$set_sql_writes$;

@@ -153,7 +153,10 @@ test("the end of all old names is tried until it is done, and reported while que
   await applier.apply(none);
   expect(applier.isApplied(none)).toBe(false);
   expect(await issues()).toMatchObject([
-    { table_name: "orders", reason: expect.stringContaining(`locked by ${shop.otherRole} (pid `) },
+    {
+      table_name: "orders",
+      reason: expect.stringContaining(`locked by ${shop.otherRole} (postgres.js, pid `),
+    },
   ]);
   await holds`commit`;
   holds.release();
