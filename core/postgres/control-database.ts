@@ -9,9 +9,9 @@ import { CERTIFICATE_CODES, isConnectionError, isNotWritable, TransactionPooled 
 import { WATCHED_BY_SERVER } from "./options";
 import { CONTROL_SETTINGS } from "./session-settings";
 
-/** Connections per process: enough for its concurrent requests, few enough for a fleet on one server. */
 /** Of what people name, characters. */
 const MAX_NAME_LENGTH = 100;
+/** Connections per process: enough for its concurrent requests, few enough for a fleet on one server. */
 const POOL_SIZE = 10;
 /** How long the control plane may take to accept a connection. */
 export const CONTROL_CONNECT_SECONDS = 5;

@@ -27,13 +27,10 @@ const IDLE_TIMEOUT = 8;
 /**
  * Longer for sync: a sweep of 10,000 unchanged records takes 33 s between its first statement and its last, and would need
  * a login. When many bases start at once, all sweeps are slow, and logins would make them slower. A base that comes to
- * rest, and a lease that ends, close their connections at once.
+ * rest, and a lease that ends, close their connections at once. And for writes to a customer's server: a proxied write
+ * waits so briefly that a login would use most of the time.
  */
-const SYNC_IDLE_TIMEOUT = 45;
-/**
- * Longer for writes to a customer's server: a proxied write waits so briefly that a login would use most of the time.
- */
-const EXTERNAL_WRITES_IDLE_TIMEOUT = 90;
+const LONG_IDLE_TIMEOUT = 60;
 /**
  * Our own locks last for one statement. A customer who locks one table, or takes one of our advisory locks where the
  * server's admin cannot forbid that (managed servers), must not use a connection that other tables wait for: they go on,
@@ -59,8 +56,7 @@ export function connectReplica(url: ServerUrl, options: Partial<ServerPoolOption
 }
 
 function idleSeconds(use: ServerUse, isExternal: boolean): number {
-  if (use === "sync") return SYNC_IDLE_TIMEOUT;
-  return isExternal && use === "writes" ? EXTERNAL_WRITES_IDLE_TIMEOUT : IDLE_TIMEOUT;
+  return use === "sync" || (isExternal && use === "writes") ? LONG_IDLE_TIMEOUT : IDLE_TIMEOUT;
 }
 
 /**

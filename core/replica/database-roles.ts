@@ -69,36 +69,19 @@ export async function grantReads(tx: TransactionSql, schemaName: string, role: s
   await tx.unsafe(`
     grant usage on schema ${schema} to ${readers};
     alter default privileges in schema ${schema} grant select on tables to ${readers};`);
-  await onOurs(tx, schema, (table) => `grant select on ${table} to ${readers}`);
+  // Only on ours: without superuser rights we could not grant on others', and with them we should not.
+  const ours = await tx<{ name: string }[]>`
+    select c.relname as name from pg_class as c
+    where c.relnamespace = to_regnamespace(${schema}) and c.relkind in ('r', 'p', 'v', 'm')
+      and c.relowner = to_regrole(quote_ident(current_user))`;
+  const tables = ours.map(({ name }) => `${schema}.${quoteIdent(name)}`);
+  if (tables.length > 0) await tx.unsafe(`grant select on ${tables.join(", ")} to ${readers}`);
 }
 
 /** Lets the readers read what the database's own role creates from now on, unless that role decides otherwise. */
 export function shareOwn(schema: string, role: string): string {
   return `alter default privileges for role ${quoteIdent(role)} in schema ${schema}
     grant select on tables to ${quoteIdent(readersOf(role))};`;
-}
-
-/** Only our tables: without superuser rights we could not grant on others', and with them we should not. */
-async function onOurs(
-  tx: TransactionSql,
-  schema: string,
-  statement: (table: string) => string,
-): Promise<void> {
-  const [me] = await tx<{ name: string }[]>`select current_user::text as name`;
-  await onRelations(tx, schema, me!.name, statement);
-}
-
-async function onRelations(
-  tx: TransactionSql,
-  schema: string,
-  owner: string,
-  statement: (table: string) => string,
-): Promise<void> {
-  const rows = await tx<{ name: string }[]>`
-    select c.relname as name from pg_class as c join pg_roles as r on r.oid = c.relowner
-    where c.relnamespace = to_regnamespace(${schema}) and c.relkind in ('r', 'p', 'v', 'm') and r.rolname = ${owner}`;
-  if (rows.length === 0) return;
-  await tx.unsafe(rows.map(({ name }) => `${statement(`${schema}.${quoteIdent(name)}`)};`).join("\n"));
 }
 
 /** Returns the roles of customers, without the console's, that are members of `role`. */

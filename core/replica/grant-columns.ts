@@ -29,8 +29,6 @@ interface SchemaReads {
   choose(contents: SchemaContents): ReadableRelation[];
 }
 
-/** Longest wait for a lock: readers that come after us wait behind us. */
-const LOCK_TIMEOUT_MS = 1500;
 /**
  * By URL. A login for each statement of an agent would take longer than most of them. Idle connections close themselves,
  * and a pool without one costs nothing.
@@ -57,9 +55,7 @@ export async function grantColumns(
     overRaces(async () => {
       if ((await differences(owner, role, await readsNow())).length === 0) return;
       await owner.begin(async (tx) => {
-        await tx.unsafe(
-          `set local search_path = ${SAFE_SEARCH_PATH}; set local lock_timeout = ${LOCK_TIMEOUT_MS}`,
-        );
+        await tx.unsafe(`set local search_path = ${SAFE_SEARCH_PATH}`);
         await tx`select pg_advisory_xact_lock(hashtextextended('basetide agents', 0))`;
         const statements = await settled(tx, role, await readsNow());
         await tx.unsafe(statements.join("\n"));

@@ -48,9 +48,8 @@ export const INSTALLED_VERSION = templateVersion(REVISION, template);
 
 /** Longest wait for a lock: readers that come after us wait behind us. */
 const LOCK_TIMEOUT_MS = 500;
-/** Tries to install while another session holds a lock, and the pause between them. */
+/** Tries to install while another session holds a lock, with about as long a pause between them. */
 const LOCK_TRIES = 20;
-const LOCK_PAUSE_MS = 500;
 
 /** The relations besides the tables: these in the customer's schema, the next list in ours. */
 export const OWN_RELATIONS = ["_sync_meta", "__sync_meta__", "_sync_issues"];
@@ -120,7 +119,7 @@ export async function installReplica(
         return await onReplica(() => sql.begin((tx) => installIn(tx, options)));
       } catch (error) {
         if (attempt === LOCK_TRIES || !isBasetideError(error, "replica_busy")) throw error;
-        await Bun.sleep(LOCK_PAUSE_MS * (0.5 + Math.random()));
+        await Bun.sleep(LOCK_TIMEOUT_MS * (0.5 + Math.random()));
       }
     }
   } finally {

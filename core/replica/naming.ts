@@ -199,12 +199,7 @@ export function assignSuffixed(
   }
   const byId = entries.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   for (const { id, stem } of byId) {
-    if (given.has(id)) continue;
-    for (let nth = 1; !given.has(id); nth++) {
-      const end = nth === 1 ? options.suffix : `${options.suffix}_${nth}`;
-      const name = cutToBytes(stem, MAX_NAME_BYTES - end.length) + end;
-      if (!taken.has(folded(name))) give(id, name);
-    }
+    if (!given.has(id)) give(id, firstFree(stem, taken, options.suffix));
   }
   return given;
 }
@@ -213,12 +208,14 @@ function isSameName(before: string, now: string): boolean {
   return before === now || snakeCase(before) === snakeCase(now);
 }
 
-function firstFree(wanted: string, taken: ReadonlySet<string>): string {
-  let name = cutToBytes(wanted, MAX_NAME_BYTES);
-  let suffix = "";
+/** @param end in ASCII: of each name, before its number */
+function firstFree(wanted: string, taken: ReadonlySet<string>, end = ""): string {
+  let suffix = end;
+  const first = cutToBytes(wanted, MAX_NAME_BYTES - end.length);
+  let name = first + end;
   // Cutting is slow, and hundreds may share a name: cut again only when the number gets longer.
-  for (let nth = 2, stem = name; taken.has(folded(name)); nth++) {
-    const next = `_${nth}`;
+  for (let nth = 2, stem = first; taken.has(folded(name)); nth++) {
+    const next = `${end}_${nth}`;
     if (next.length !== suffix.length) stem = cutToBytes(wanted, MAX_NAME_BYTES - next.length);
     suffix = next;
     name = stem + suffix;

@@ -10,7 +10,6 @@ import { quoteIdent } from "./naming";
 import { overRaces } from "./provision";
 
 const COMMENT = /^basetide: pause (\d+), until (\S+)$/;
-const FIRST_MINUTES = 1;
 const MAX_MINUTES = 60;
 /** A pause that ended longer ago than this does not make the next one longer. */
 const FORGOTTEN_AFTER_MS = 24 * 3600_000;
@@ -36,7 +35,7 @@ export async function pauseRole(admin: Sql, role: string): Promise<Pause | null>
   const earlier = readPause(previous);
   const isForgotten = !earlier || now.getTime() - earlier.until.getTime() > FORGOTTEN_AFTER_MS;
   const number = isForgotten ? 1 : earlier.number + 1;
-  const minutes = Math.min(FIRST_MINUTES * 2 ** (number - 1), MAX_MINUTES);
+  const minutes = Math.min(2 ** (number - 1), MAX_MINUTES);
   const until = new Date(now.getTime() + minutes * 60_000);
   const comment = `basetide: pause ${number}, until ${until.toISOString()}`;
   // One transaction: a limit without its comment would never be lifted.

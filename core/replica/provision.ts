@@ -37,7 +37,7 @@ export const TEMPLATE_DATABASE = "basetide_template";
 /** Prefix of a database's comment; the installation and a time follow. */
 export const LABEL = "basetide";
 
-/** SQLSTATE of a setting that the admin may not set for a role. */
+/** SQLSTATE, also of a setting that the admin may not set for a role. */
 const NO_RIGHT = "42501";
 /**
  * SQLSTATEs of what another session changed (internal_error, "tuple concurrently updated"), or changes in another order, or of
@@ -45,7 +45,6 @@ const NO_RIGHT = "42501";
  */
 const CONCURRENT_CHANGE = ["XX000", "40P01", "3D000", "42P01"];
 const MAX_ATTEMPTS = 20;
-const INSUFFICIENT_PRIVILEGE = "42501";
 
 export interface Provisioned {
   database: string;
@@ -150,7 +149,7 @@ export async function createDatabase(admin: Sql, database: string, installation?
         return prepared.is_locked;
       } catch (error) {
         // Meanwhile it has become another's.
-        if ((error as { code?: string }).code !== INSUFFICIENT_PRIVILEGE) throw error;
+        if ((error as { code?: string }).code !== NO_RIGHT) throw error;
       }
     }
     await copy("template0");
@@ -296,7 +295,7 @@ export async function dropDatabase(
     const drop = (options: string) =>
       admin.unsafe(`drop database if exists ${quoteIdent(database)} ${options}`);
     await drop("with (force)").catch(async (error: { code?: string }) => {
-      if (error.code !== INSUFFICIENT_PRIVILEGE) throw error;
+      if (error.code !== NO_RIGHT) throw error;
       // Only a superuser may end an autovacuum by force. A plain drop cancels it by itself, and waits for it.
       await endSessionsIn(admin, database);
       await drop("");

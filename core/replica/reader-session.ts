@@ -7,7 +7,7 @@
 import postgres from "postgres";
 import { BasetideError, isBasetideError } from "../errors";
 import type { ServerUrl } from "../external";
-import { isServerFailure, type NewConnection, WATCHED_BY_SERVER } from "../postgres";
+import { CONNECT_SECONDS, isServerFailure, type NewConnection, WATCHED_BY_SERVER } from "../postgres";
 import { type ReplicaSql, replicaError, type Schemas, schemasOf } from "./connection";
 import { withAdmin } from "./provision";
 import { serverPool } from "./server-pools";
@@ -40,7 +40,6 @@ export interface ReaderSession extends Schemas {
 
 /** The server's own time limit is this much shorter than ours, so that its clear error arrives first, ms. */
 const HEAD_START_MS = 1000;
-const CONNECT_SECONDS = 8;
 const TIMEOUT_STATE = "57014";
 const FULL_STATE = "53300";
 

@@ -1,12 +1,12 @@
 /** Constraints that were created again with a column that got another type; see `sql/replica/column-parts.sql`. */
-import postgres from "postgres";
-import { onReplica } from "./connection";
+import postgres, { type TransactionSql } from "postgres";
+import { onReplica, type ReplicaSql } from "./connection";
 import type { Replica } from "./replica";
 
-/** Longest time for checking one, because a sync may wait for it. */
-const CHECK_MS = 30_000;
-/** While we wait for a lock on a table, its readers wait behind us. */
-const CHECK_LOCK_MS = 1000;
+/** Longest time for what completes a change of shape, because a sync may wait for it. */
+export const LONGEST_SETTLING_MS = 30_000;
+/** While we wait for a lock on a table or a view, its readers wait behind us. */
+const LOCK_MS = 1000;
 /** SQLSTATE classes of what passes: a lost connection, a rollback, missing resources, a lock, a cancellation, a failure. */
 const PASSING = /^(08|40|53|55|57|58)/;
 
@@ -41,10 +41,7 @@ async function checkReference({ sql, swap }: Replica, { relation, table, name }:
     onReplica(() => sql`select ${sql.unsafe(swap)}.reference_checked(${relation}, ${name}, ${error})`);
   try {
     if (table !== null) {
-      await sql.begin(async (tx) => {
-        await tx.unsafe(
-          `set local statement_timeout = ${CHECK_MS}; set local lock_timeout = ${CHECK_LOCK_MS}`,
-        );
+      await limited(sql, LONGEST_SETTLING_MS, async (tx) => {
         await tx`alter table ${tx.unsafe(table)} validate constraint ${tx(name)}`;
       });
     }
@@ -52,4 +49,16 @@ async function checkReference({ sql, swap }: Replica, { relation, table, name }:
   } catch (error) {
     if (error instanceof postgres.PostgresError && !PASSING.test(error.code)) await checked(error.message);
   }
+}
+
+/** Runs `work` in a transaction that waits neither long for its statements nor for locks. */
+export async function limited(
+  sql: ReplicaSql,
+  withinMs: number,
+  work: (tx: TransactionSql<{ bigint: number }>) => Promise<void>,
+): Promise<void> {
+  await sql.begin(async (tx) => {
+    await tx.unsafe(`set local statement_timeout = ${withinMs}; set local lock_timeout = ${LOCK_MS}`);
+    await work(tx);
+  });
 }

@@ -66,7 +66,7 @@ export function severityOf({
  * (descriptions, the order of fields) are left out.
  */
 export function shapeChanges(before: TableSpec | undefined, after: TableSpec | undefined): ShapeChange[] {
-  if (!after) return before ? [tableChange("table_dropped", before.name, before, undefined)] : [];
+  if (!after) return before ? [tableChange("table_dropped", before.name, before)] : [];
   if (!before) return [tableChange("table_added", after.name, undefined, after)];
   const old = new Map(before.columns.map((column) => [column.fieldId, column]));
   const kept = new Set(after.columns.map((column) => column.fieldId));
@@ -74,7 +74,7 @@ export function shapeChanges(before: TableSpec | undefined, after: TableSpec | u
     ...(isRenamed(before, after) ? [tableChange("table_renamed", after.name, before, after)] : []),
     ...before.columns
       .filter((column) => !kept.has(column.fieldId))
-      .map((column) => fieldChange("field_dropped", after, column, undefined)),
+      .map((column) => fieldChange("field_dropped", after, column)),
     ...after.columns.flatMap((column) => fieldChanges(after, old.get(column.fieldId), column)),
   ];
 }
@@ -98,36 +98,29 @@ function isRenamed(
 function tableChange(
   kind: ShapeChangeKind,
   table: string,
-  before: TableSpec | undefined,
-  after: TableSpec | undefined,
+  before?: TableSpec,
+  after?: TableSpec,
 ): ShapeChange {
-  const nameOf = (spec: TableSpec): ShapeName => ({ source_name: spec.sourceName, name: spec.name });
-  return {
-    kind,
-    table,
-    field: null,
-    before: before ? nameOf(before) : null,
-    after: after ? nameOf(after) : null,
-  };
+  return { kind, table, field: null, before: nameOf(before), after: nameOf(after) };
 }
 
 function fieldChange(
   kind: ShapeChangeKind,
-  table: TableSpec,
-  before: ColumnSpec | undefined,
-  after: ColumnSpec | undefined,
+  { name }: TableSpec,
+  before?: ColumnSpec,
+  after?: ColumnSpec,
 ): ShapeChange {
-  const nameOf = (column: ColumnSpec): ShapeName => ({
-    source_name: column.sourceName,
-    name: column.name,
-    source_type: column.sourceType,
-    type: column.columnType,
-  });
   return {
     kind,
-    table: table.name,
+    table: name,
     field: (after ?? before)!.name,
-    before: before ? nameOf(before) : null,
-    after: after ? nameOf(after) : null,
+    before: nameOf(before),
+    after: nameOf(after),
   };
+}
+
+function nameOf(spec: TableSpec | ColumnSpec | undefined): ShapeName | null {
+  if (!spec) return null;
+  const name = { source_name: spec.sourceName, name: spec.name };
+  return "columnType" in spec ? { ...name, source_type: spec.sourceType, type: spec.columnType } : name;
 }

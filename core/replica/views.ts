@@ -1,15 +1,11 @@
 /** Customers' views over our tables; `sql/replica/views.sql` preserves them through every change of shape. */
 import { onReplica } from "./connection";
 import { sendFilled } from "./merge";
-import { checkReferences } from "./references";
+import { checkReferences, LONGEST_SETTLING_MS, limited } from "./references";
 import type { Replica } from "./replica";
 
-/** Longest time for one call that fills views, because a sync may wait for it. */
-const REFRESH_MS = 30_000;
-/** The same for rows that subscribers wait for. */
-const SEND_MS = 120_000;
-/** While we wait for a lock on a view, its readers wait behind us. */
-const REFRESH_LOCK_MS = 1000;
+/** Longest time for rows that subscribers wait for. */
+const SEND_MS = 4 * LONGEST_SETTLING_MS;
 
 interface ViewName {
   schema: string;
@@ -35,7 +31,7 @@ export async function settleDependents(replica: Replica): Promise<boolean> {
  * @param withinMs time limit for all of them
  * @returns whether none is left
  */
-export async function refreshViews(replica: Replica, withinMs = REFRESH_MS): Promise<boolean> {
+export async function refreshViews(replica: Replica, withinMs = LONGEST_SETTLING_MS): Promise<boolean> {
   const { sql, swap } = replica;
   const deadline = performance.now() + withinMs;
   // A view over another one can be filled only after that one.
@@ -61,10 +57,7 @@ async function refreshView({ sql, swap }: Replica, view: ViewName, withinMs: num
   try {
     // The note is removed together with filling the view, or stays.
     await onReplica(() =>
-      sql.begin(async (tx) => {
-        await tx.unsafe(
-          `set local statement_timeout = ${withinMs}; set local lock_timeout = ${REFRESH_LOCK_MS}`,
-        );
+      limited(sql, withinMs, async (tx) => {
         const [known] = await tx<{ is_empty: boolean }[]>`
           select not c.relispopulated as is_empty from pg_class as c
           where c.oid = to_regclass(format('%I.%I', ${schema}::text, ${name}::text)) and c.relkind = 'm'`;
