@@ -276,6 +276,12 @@ begin
   end if;
 end $notify_listeners$;
 
+-- notify_rebuilt(table): notifies listeners, if the setting says so, that the table has other columns, or is another one.
+create or replace function {{swap}}.notify_rebuilt(p_name text) returns void language sql as $notify_rebuilt$
+  select {{swap}}.notify_listeners(jsonb_build_object('table', p_name, 'rebuilt', true))
+  from {{swap}}._state as s where s.notify
+$notify_rebuilt$;
+
 -- notify_changes(table, ids): sends as many notifications as needed: each is shorter than 8,000 bytes.
 create or replace function {{swap}}.notify_changes(p_name text, p_ids text[]) returns void
 language plpgsql as $notify_changes$

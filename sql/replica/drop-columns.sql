@@ -26,8 +26,5 @@ begin
   perform {{swap}}.lock_for_links();
   perform {{swap}}.reshape(v_live, null, p_table, p_timeout, p_statements, '{}', '{}', null);
   perform {{swap}}.make_apply(p_table ->> 'table_id');
-  if (select s.notify from {{swap}}._state as s) then
-    perform {{swap}}.notify_listeners(jsonb_build_object('table', v_name, 'rebuilt', true));
-  end if;
   perform {{swap}}.may_change(p_settled);
 end $drop_columns$;

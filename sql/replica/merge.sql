@@ -140,9 +140,7 @@ begin
   update {{swap}}._tables
   set columns_since = nextval('{{swap}}._versions'), file = {{swap}}.own_file(v_name)
   where table_id = p_table ->> 'table_id';
-  if v_state.notify and v_is_reshaped then
-    perform {{swap}}.notify_listeners(jsonb_build_object('table', v_name, 'rebuilt', true));
-  elsif v_state.notify then
+  if v_state.notify and not v_is_reshaped then
     perform {{swap}}.notify_changes(v_name,
       v_changed.deleted_ids || v_changed.updated_ids || v_changed.inserted_ids);
   end if;
@@ -321,6 +319,7 @@ begin
     perform {{swap}}.run_all(array(select format('drop index {{schema}}.%I', t.name) from {{swap}}.twins_of(v_relation) as t));
   end if;
   perform {{swap}}.make_again(v_views);
+  perform {{swap}}.notify_rebuilt(v_name);
 end $reshape$;
 
 -- rename_columns(table, columns): renames the locked table's columns (merge_columns) in one step: every name that changes

@@ -246,9 +246,7 @@ begin
   if v_has_views then
     perform {{swap}}.make_again(v_views);
   end if;
-  if (select s.notify from {{swap}}._state as s) then
-    perform {{swap}}.notify_listeners(jsonb_build_object('table', v_name, 'rebuilt', true));
-  end if;
+  perform {{swap}}.notify_rebuilt(v_name);
   perform {{swap}}.may_change(p_settled);
   return 'moved';
 end $move_in$;
