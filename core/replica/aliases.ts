@@ -1,6 +1,5 @@
 /** Old names that still answer after a rename; `sql/replica/aliases.sql` creates them in the change that renames. */
 import { isBasetideError } from "../errors";
-import { LOCK_TIMEOUT } from "./change-shape";
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
@@ -89,7 +88,7 @@ export async function withoutBarringAliases<T>(
     if (!isBasetideError(error) || error.details.sqlState !== BARRED) throw error;
     const [answer] = await onReplica(
       () => sql<{ dropped: boolean }[]>`
-        select ${sql.unsafe(swap)}.drop_barring_aliases(${epoch}, ${tableId}, ${LOCK_TIMEOUT}) as dropped`,
+        select ${sql.unsafe(swap)}.drop_barring_aliases(${epoch}, ${tableId}) as dropped`,
     );
     if (!answer!.dropped) throw error;
     return await write();

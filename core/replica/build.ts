@@ -5,7 +5,7 @@
 
 import { isBasetideError } from "../errors";
 import { CatalogReaders } from "./catalog-readers";
-import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
+import { catalogRow, columnRenames, recomments } from "./change-shape";
 import { columnLiterals } from "./column-literals";
 import { onReplica } from "./connection";
 import {
@@ -140,7 +140,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
         const [answer] = await readers.change(
           changed,
           (settled) => sql<{ moved: "moved" | "behind" | "occupied" }[]>`
-            select ${sql.unsafe(swap)}.move_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${name},
+            select ${sql.unsafe(swap)}.move_in(${epoch}, ${seen}, ${live?.shape ?? null}, ${name},
               ${JSON.stringify(row)}::text::jsonb, ${JSON.stringify(issueRows(issues))}::text::json,
               ${settled}::text[]) as moved`,
           !live,

@@ -9,9 +9,6 @@ import type { Replica } from "./replica";
 import { type ShapeChange, shapeChanges } from "./shape-changes";
 import type { ReadAs, TableSpec } from "./spec";
 
-/** Longest wait for tables that queries hold. While we wait, new queries on them wait too. */
-export const LOCK_TIMEOUT = "100ms";
-
 /** A row of `_tables`, as the SQL functions take it. */
 interface CatalogRow {
   table_id: string;
@@ -28,7 +25,7 @@ interface CatalogRow {
  * transaction, every other table in its own, so that a query that holds one table does not delay the others.
  *
  * @param onChange receives the changes after each transaction
- * @throws BasetideError `replica_busy` if a query holds a table for longer than LOCK_TIMEOUT (all others have
+ * @throws BasetideError `replica_busy` if a query holds a table for longer than 100 ms (all others have
  *   changed; load the catalog and try again), `replica_refused` if an object of the customer's refuses a change (likewise),
  *   `shape_changed` if a table no longer matches the catalog, `lease_lost`
  */
@@ -117,7 +114,7 @@ async function changeGroup(
   await new CatalogReaders(replica).change(
     touched.map(({ name }) => `${schema}.${quoteIdent(name)}`),
     (settled) => sql`select ${sql.unsafe(swap)}.change_shape(
-      ${epoch}, ${LOCK_TIMEOUT}, ${notes}::text[], ${locked.map(({ live }) => live.spec.name)}::text[],
+      ${epoch}, ${notes}::text[], ${locked.map(({ live }) => live.spec.name)}::text[],
       ${statements}::text[], ${JSON.stringify(rows)}::text::jsonb, ${drop.map((spec) => spec.tableId)}::text[],
       ${settled}::text[])`,
   );

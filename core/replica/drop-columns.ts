@@ -1,6 +1,6 @@
 /** Drops the columns of deleted fields; see `sql/replica/drop-columns.sql`. */
 import { CatalogReaders } from "./catalog-readers";
-import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
+import { catalogRow, columnRenames, recomments } from "./change-shape";
 import { renameIssueFields } from "./ddl";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
@@ -30,7 +30,7 @@ export async function dropColumns(
   await new CatalogReaders(replica).change(
     [`${schema}.${quoteIdent(live.spec.name)}`],
     (settled) => sql`
-      select ${sql.unsafe(swap)}.drop_columns(${epoch}, ${LOCK_TIMEOUT}, ${live.shape},
+      select ${sql.unsafe(swap)}.drop_columns(${epoch}, ${live.shape},
         ${JSON.stringify(catalogRow(spec))}::text::jsonb, ${statements}::text[], ${settled}::text[])`,
   );
 }

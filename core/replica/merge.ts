@@ -7,7 +7,7 @@
  */
 import { BasetideError, isBasetideError } from "../errors";
 import type { Build } from "./build";
-import { catalogRow, LOCK_TIMEOUT, recomments } from "./change-shape";
+import { catalogRow, recomments } from "./change-shape";
 import { onReplica } from "./connection";
 import { columnStorage, comments } from "./ddl";
 import { quoteIdent } from "./naming";
@@ -98,7 +98,7 @@ export function mergeBuild(
     isReshaped && live ? [`${schema}.${quoteIdent(live.spec.name)}`] : [],
     async (settled) => {
       const [answer] = await sql<Merge[]>`
-      select merging, obstacle, inserted, updated, deleted from ${sql.unsafe(swap)}.merge_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${spec.tableId},
+      select merging, obstacle, inserted, updated, deleted from ${sql.unsafe(swap)}.merge_in(${epoch}, ${seen}, ${live?.shape ?? null}, ${spec.tableId},
         ${JSON.stringify(row)}::text::jsonb, ${statements}::text[],
         ${JSON.stringify(issueRows(issues))}::text::json, ${most},
         ${compared && JSON.stringify(compared)}::text::jsonb, ${settled}::text[])`;
@@ -188,7 +188,7 @@ export async function fillColumns(
   const [started] = await readers.change(
     [table],
     (settled) => sql<{ twins: unknown }[]>`
-      select ${ours}.start_fill(${epoch}, ${LOCK_TIMEOUT}, ${live.shape}, ${row}::text::jsonb, ${settled}::text[]) as twins`,
+      select ${ours}.start_fill(${epoch}, ${live.shape}, ${row}::text::jsonb, ${settled}::text[]) as twins`,
   );
   const [known] = await onReplica(
     () => sql<{ rows: number }[]>`

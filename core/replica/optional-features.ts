@@ -1,5 +1,4 @@
 /** Optional features of a replica, by the base's settings: `sql/replica/link-views.sql` and `changes.sql`. */
-import { LOCK_TIMEOUT } from "./change-shape";
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
@@ -47,9 +46,7 @@ export async function applyLinkViews(
   epoch: number,
   isWanted: boolean,
 ): Promise<void> {
-  await onReplica(
-    () => sql`select ${sql.unsafe(swap)}.apply_link_views(${epoch}, ${LOCK_TIMEOUT}, ${isWanted})`,
-  );
+  await onReplica(() => sql`select ${sql.unsafe(swap)}.apply_link_views(${epoch}, ${isWanted})`);
 }
 
 /**

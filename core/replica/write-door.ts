@@ -10,7 +10,6 @@ import type { Sql, TransactionSql } from "postgres";
 import { appPath } from "../app-path";
 import { BasetideError } from "../errors";
 import { templateVersion } from "../postgres";
-import { LOCK_TIMEOUT } from "./change-shape";
 import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { writesOwnerOf } from "./database-roles";
 import { quoteIdent } from "./naming";
@@ -265,7 +264,7 @@ async function applyWriteViews(sql: Sql, schema: string, isWanted: boolean): Pro
       await tx.unsafe(`set local search_path = ${SAFE_SEARCH_PATH}`);
       // From now on there are such views, or none; apply_link_views creates or drops them.
       await tx`update ${ours}._state set sql_writes = ${isWanted} where sql_writes <> ${isWanted}`;
-      await tx`select ${ours}.apply_link_views(null, ${LOCK_TIMEOUT}, null)`;
+      await tx`select ${ours}.apply_link_views(null, null)`;
     }),
   );
 }

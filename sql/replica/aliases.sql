@@ -161,10 +161,10 @@ begin
   end loop;
 end $clear_aliases$;
 
--- drop_barring_aliases(epoch, table_id, timeout): drops all aliases of the table's columns if they keep Postgres from
+-- drop_barring_aliases(epoch, table_id): drops all aliases of the table's columns if they keep Postgres from
 -- writing its rows (alias_obstacle). Returns whether there were any. A view of the customer's that needs one becomes an
 -- orphan.
-create or replace function {{swap}}.drop_barring_aliases(p_epoch bigint, p_table text, p_timeout text) returns boolean
+create or replace function {{swap}}.drop_barring_aliases(p_epoch bigint, p_table text) returns boolean
 language plpgsql as $drop_barring_aliases$
 declare
   v_name text;
@@ -181,9 +181,9 @@ begin
   then
     return false;
   end if;
-  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.wait_until({{swap}}.soon());
   perform {{swap}}.lock_for_links();
-  v_deadline := clock_timestamp() + p_timeout::interval;
+  v_deadline := {{swap}}.soon();
   if exists (select from {{swap}}.alias_columns(v_relation, p_table) as c where c.is_needed) then
     v_views := {{swap}}.lock_views(array[v_relation], v_deadline);
   end if;
@@ -370,7 +370,7 @@ begin
       or {{swap}}.alias_obstacle(l.relation, a.name) is not null and {{swap}}.has_alias(l.relation, a.name))
   loop
     begin
-      perform {{swap}}.lock_relations(array[one.name], clock_timestamp() + interval '100 ms');
+      perform {{swap}}.lock_relations(array[one.name], {{swap}}.soon());
       perform {{swap}}.clear_aliases({{swap}}.relations_of(array[one.table_id]));
       perform {{swap}}.may_change('{}');
     exception when sqlstate 'BT007' or lock_not_available or deadlock_detected then

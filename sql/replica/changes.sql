@@ -86,7 +86,7 @@ end $trim_history$;
 create or replace function {{swap}}.drop_history() returns void language plpgsql as $drop_history$
 begin
   perform {{swap}}.own_table('_sync_history');
-  perform {{swap}}.lock_exclusively('{{schema}}._sync_history', clock_timestamp() + interval '100 ms');
+  perform {{swap}}.lock_exclusively('{{schema}}._sync_history', {{swap}}.soon());
   drop view {{swap}}._sync_history;
   drop table {{schema}}._sync_history;
   perform {{swap}}.may_change('{}');

@@ -380,7 +380,7 @@ begin
       where d.refclassid = 'pg_class'::regclass and d.refobjid = k.relation and d.refobjsubid = k.attnum)
   loop
     begin
-      perform {{swap}}.lock_relations(array[one.table_name], clock_timestamp() + interval '100 ms');
+      perform {{swap}}.lock_relations(array[one.table_name], {{swap}}.soon());
       perform {{swap}}.drop_kept_columns(one.relation);
       perform {{swap}}.may_change('{}');
     -- Others hold it, an event trigger refuses that, or the table is another role's by now: it is left for the next time.

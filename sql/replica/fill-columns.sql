@@ -15,7 +15,7 @@ $stale_fillings$;
 -- merge_in. Returns the input of index_fillings: what others' indexes on columns with another type so far are on the new
 -- ones. Postgres describes them when the old columns have the names of the new ones for a moment.
 create or replace function {{swap}}.start_fill(
-  p_epoch bigint, p_timeout text, p_shape integer, p_table jsonb, p_settled text[]
+  p_epoch bigint, p_shape integer, p_table jsonb, p_settled text[]
 ) returns jsonb
 language plpgsql as $start_fill$
 declare
@@ -27,7 +27,7 @@ begin
   perform {{swap}}.fence(p_epoch);
   v_live := {{swap}}.live_to_fill(p_table, p_shape);
   v_relation := {{swap}}.live_table(v_live.name);
-  perform {{swap}}.lock_relations(array[v_live.name], clock_timestamp() + p_timeout::interval);
+  perform {{swap}}.lock_relations(array[v_live.name], {{swap}}.soon());
   if {{swap}}.is_published(v_live.name) then
     perform {{swap}}.hide_fillings(v_live);
   end if;
@@ -168,7 +168,7 @@ begin
     group by t.table_id
   loop
     begin
-      perform {{swap}}.lock_relations(array[one.name], clock_timestamp() + interval '100 ms');
+      perform {{swap}}.lock_relations(array[one.name], {{swap}}.soon());
       execute format('alter table {{schema}}.%I %s', one.name, one.drops);
       perform {{swap}}.may_change('{}');
       perform {{swap}}.show_columns(one.table_id, {{swap}}.live_table(one.name));

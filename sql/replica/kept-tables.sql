@@ -191,9 +191,9 @@ begin
   loop
     begin
       if one.relkind = 'r' then
-        perform {{swap}}.lock_exclusively(format('{{swap}}.%I', one.relname), clock_timestamp() + interval '100 ms');
+        perform {{swap}}.lock_exclusively(format('{{swap}}.%I', one.relname), {{swap}}.soon());
       else
-        perform {{swap}}.wait_until(clock_timestamp() + interval '100 ms');
+        perform {{swap}}.wait_until({{swap}}.soon());
       end if;
       execute format('drop %s {{swap}}.%I', case one.relkind when 'v' then 'view' else 'table' end, one.relname);
       delete from {{swap}}._kept_tables as t where t.table_id = one.table_id;

@@ -263,14 +263,14 @@ create or replace function {{swap}}.lock_for_links() returns void language sql a
   select pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' links', 0))
 $lock_for_links$;
 
--- apply_link_views(epoch, timeout, wanted): creates or drops the views, and repairs missing ones. Null: as before.
-create or replace function {{swap}}.apply_link_views(p_epoch bigint, p_timeout text, p_wanted boolean) returns void
+-- apply_link_views(epoch, wanted): creates or drops the views, and repairs missing ones. Null: as before.
+create or replace function {{swap}}.apply_link_views(p_epoch bigint, p_wanted boolean) returns void
 language plpgsql set plan_cache_mode = force_generic_plan as $apply_link_views$
 declare
   v_views jsonb[];
 begin
   perform {{swap}}.fence(p_epoch);
-  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.wait_until({{swap}}.soon());
   perform {{swap}}.lock_for_links();
   update {{swap}}._state as s set link_views = p_wanted where s.link_views <> p_wanted;
   if not exists (select from {{swap}}.link_view_changes()) and not exists (select from {{swap}}.stale_alias_views())
@@ -278,7 +278,7 @@ begin
   then
     return;
   end if;
-  v_views := (select l.views from {{swap}}.lock_all('{}', '{}', p_timeout) as l);
+  v_views := (select l.views from {{swap}}.lock_all('{}', '{}') as l);
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();

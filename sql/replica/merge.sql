@@ -15,7 +15,6 @@
 --   merged
 -- Nothing is done unless it is merged. Readers are locked out only if the columns change. BT002: the live table has
 -- another shape than p_shape.
---   p_timeout     longest wait for all locks together
 --   p_shape       null: the catalog does not have the table. One that was put aside, or that the catalog of a partly
 --                 restored replica lacks, is merged all at once
 --   p_table       the new row of the catalog
@@ -24,7 +23,7 @@
 --                 recent-writes log before it; null: compare all rows here, while no other session can write the table
 --   p_settled     sessions that read the catalog and had time to lock what they found; null: all of them
 create or replace function {{swap}}.merge_in(
-  p_epoch bigint, p_timeout text, p_seen bigint, p_shape integer, p_built text, p_table jsonb,
+  p_epoch bigint, p_seen bigint, p_shape integer, p_built text, p_table jsonb,
   p_statements text[], p_issues json, p_most integer, p_compared jsonb, p_settled text[],
   out merging text, out obstacle text, out inserted integer, out updated integer, out deleted integer
 ) language plpgsql as $merge_in$
@@ -42,7 +41,7 @@ declare
   v_comments text[];
 begin
   perform {{swap}}.fence(p_epoch);
-  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.wait_until({{swap}}.soon());
   v_live := {{swap}}.locked_row(p_table ->> 'table_id', p_shape);
   if {{swap}}.is_behind(p_table ->> 'table_id', p_seen) then
     merging := 'behind';
@@ -80,7 +79,7 @@ begin
         join jsonb_to_recordset(p_table #> '{spec,columns}') as w ("fieldId" text, type text) using ("fieldId")
       where (h.type = 'links') <> (w.type = 'links'));
   if v_is_reshaped then
-    perform {{swap}}.probe_table(v_live.name, p_timeout);
+    perform {{swap}}.probe_table(v_live.name);
   end if;
   perform {{swap}}.own_table(v_live.name);
 
@@ -122,9 +121,9 @@ begin
   perform {{swap}}.lock_for_links();
   if v_is_reshaped then
     if v_is_late then
-      select * into v_changed from {{swap}}.reshape(v_live, p_built, p_table, p_timeout, p_statements, v_common, null, v_among);
+      select * into v_changed from {{swap}}.reshape(v_live, p_built, p_table, p_statements, v_common, null, v_among);
     else
-      perform {{swap}}.reshape(v_live, p_built, p_table, p_timeout, p_statements, v_common, v_ids, null);
+      perform {{swap}}.reshape(v_live, p_built, p_table, p_statements, v_common, v_ids, null);
     end if;
   else
     perform {{swap}}.set_catalog(jsonb_build_array(p_table));
@@ -238,7 +237,7 @@ end $merge_rows$;
 --   p_common  the most frequent values of the new columns      p_ids  the rows with other values
 --             null: merge_rows runs here, among p_among, and this returns its result
 create or replace function {{swap}}.reshape(
-  p_live {{swap}}._tables, p_built text, p_table jsonb, p_timeout text, p_statements text[], p_common jsonb, p_ids text[],
+  p_live {{swap}}._tables, p_built text, p_table jsonb, p_statements text[], p_common jsonb, p_ids text[],
   p_among text[], out inserted_ids text[], out updated_ids text[], out deleted_ids text[]
 ) language plpgsql as $reshape$
 declare
@@ -260,7 +259,7 @@ declare
 begin
   perform {{swap}}.set_catalog(jsonb_build_array(p_table));
   select l.views, l.deadline into v_views, v_deadline
-  from {{swap}}.lock_all('{}', array[p_live.name], p_timeout, v_relation, v_uses) as l;
+  from {{swap}}.lock_all('{}', array[p_live.name], v_relation, v_uses) as l;
   perform {{swap}}.show_columns(p_table ->> 'table_id', v_relation);
   perform {{swap}}.clear_aliases(jsonb_build_object(p_table ->> 'table_id', v_relation));
   perform {{swap}}.rename_columns(v_relation, v_columns);

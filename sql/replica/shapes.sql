@@ -13,25 +13,24 @@ begin
   end loop;
 end $lock_relations$;
 
--- probe_table(name, timeout): raises a lock error if the table could not be locked now, and leaves it as it was. Slow
+-- probe_table(name): raises a lock error if the table could not be locked now, and leaves it as it was. Slow
 -- work can then come before the lock without being wasted while a query holds the table.
-create or replace function {{swap}}.probe_table(p_name text, p_timeout text) returns void
+create or replace function {{swap}}.probe_table(p_name text) returns void
 language plpgsql as $probe_table$
 begin
-  perform {{swap}}.lock_relations(array[p_name], clock_timestamp() + p_timeout::interval);
+  perform {{swap}}.lock_relations(array[p_name], {{swap}}.soon());
   raise exception 'free' using errcode = 'BT005';
 exception when sqlstate 'BT005' then null;
 end $probe_table$;
 
 -- change_shape(...): runs DDL and sets catalog rows, all or nothing. BT002: one of the tables has another shape than the
 -- one that the change was planned for.
---   p_timeout     longest wait for all locks together, and so the longest time that readers wait behind us
 --   p_notes       statements that touch none of the locked tables: run before other sessions wait for us
 --   p_locked      tables that p_statements lock, by name
 --   p_tables      [{table_id, name, shape (current), spec, read_as}]      p_dropped  table ids, dropped with their issues
 --   p_settled     sessions that read the catalog and had time to lock what they found; null: all of them
 create or replace function {{swap}}.change_shape(
-  p_epoch bigint, p_timeout text, p_notes text[], p_locked text[], p_statements text[], p_tables jsonb,
+  p_epoch bigint, p_notes text[], p_locked text[], p_statements text[], p_tables jsonb,
   p_dropped text[], p_settled text[] default null
 ) returns void language plpgsql as $change$
 declare
@@ -43,7 +42,7 @@ declare
   one text;
 begin
   perform {{swap}}.fence(p_epoch);
-  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.wait_until({{swap}}.soon());
   perform {{swap}}.lock_table(id)
   from (
     select value ->> 'table_id' as id from jsonb_array_elements(p_tables)
@@ -79,7 +78,7 @@ begin
   perform {{swap}}.set_catalog(p_tables);
 
   v_views := (select l.views from {{swap}}.lock_all(
-    array(select {{swap}}.live_table(n) from unnest(v_dropped) as n), p_locked || v_dropped, p_timeout) as l);
+    array(select {{swap}}.live_table(n) from unnest(v_dropped) as n), p_locked || v_dropped) as l);
   perform {{swap}}.clear_aliases(v_relations);
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
@@ -169,11 +168,10 @@ end $mark_read$;
 -- move_in(...): makes a table that was built in {{swap}} live, as the first one of its id. `behind`, with nothing done, if the
 -- recent-writes log has an image for this table that the caller has not seen (p_seen): read it and call again. `occupied`:
 -- the live table is there: merge (merge.sql). BT002: the catalog has another shape than p_shape (null: none).
---   p_timeout   longest wait for all locks together
 --   p_built     the new table's name in {{swap}}      p_table  its row of the catalog
 --   p_settled   sessions that read the catalog and had time to lock what they found; null: all of them
 create or replace function {{swap}}.move_in(
-  p_epoch bigint, p_timeout text, p_seen bigint, p_shape integer, p_built text, p_table jsonb, p_issues json,
+  p_epoch bigint, p_seen bigint, p_shape integer, p_built text, p_table jsonb, p_issues json,
   p_settled text[]
 ) returns text language plpgsql as $move_in$
 declare
@@ -186,7 +184,7 @@ declare
   v_views jsonb[];
 begin
   perform {{swap}}.fence(p_epoch);
-  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.wait_until({{swap}}.soon());
   v_live := {{swap}}.locked_row(v_id, p_shape);
   if {{swap}}.is_behind(v_id, p_seen) then
     return 'behind';
@@ -202,10 +200,10 @@ begin
     return 'occupied';
   end if;
   -- An autovacuum may hold it.
-  perform {{swap}}.lock_exclusively(format('{{swap}}.%I', p_built), clock_timestamp() + p_timeout::interval);
-  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.lock_exclusively(format('{{swap}}.%I', p_built), {{swap}}.soon());
+  perform {{swap}}.wait_until({{swap}}.soon());
   if v_old is not null then
-    perform {{swap}}.probe_table(v_live.name, p_timeout);
+    perform {{swap}}.probe_table(v_live.name);
     perform {{swap}}.own_table(v_live.name);
   end if;
   -- Slow work comes before the locks that readers notice.
@@ -222,7 +220,7 @@ begin
   v_has_views := v_old is not null or {{swap}}.has_views(p_table);
   if v_has_views then
     v_views := (select l.views from {{swap}}.lock_all(array_remove(array[v_old], null),
-      case when v_old is not null then array[v_live.name] else '{}' end, p_timeout) as l);
+      case when v_old is not null then array[v_live.name] else '{}' end) as l);
     if v_old is not null then
       perform {{swap}}.clear_aliases(jsonb_build_object(v_id, v_old));
     end if;

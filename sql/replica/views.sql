@@ -46,6 +46,11 @@ begin
   perform set_config('lock_timeout', left_ms || 'ms', true);
 end $wait$;
 
+-- soon(): the end of a wait for all locks of a change together, and so the longest time that readers wait behind us.
+create or replace function {{swap}}.soon() returns timestamptz language sql volatile as $soon$
+  select clock_timestamp() + interval '100 ms'
+$soon$;
+
 -- dependent_views(tables, of, columns): views and materialized views over them, and over these columns of the table `of`,
 -- and over those, with the number of levels.
 create or replace function {{swap}}.dependent_views(p_tables oid[], p_of oid default null, p_columns smallint[] default '{}')
@@ -158,11 +163,11 @@ begin
   return saved;
 end $lock_views$;
 
--- lock_all(tables, names, timeout, of, columns): locks what a change touches: the views of lock_views, the link views that
+-- lock_all(tables, names, of, columns): locks what a change touches: the views of lock_views, the link views that
 -- change, and the tables of these names. Returns the views for drop_views, and the end of the time for all locks. The time
 -- to find out what must be locked does not count: there may be a thousand views.
 create or replace function {{swap}}.lock_all(
-  p_tables oid[], p_names text[], p_timeout text, p_of oid default null, p_columns smallint[] default '{}',
+  p_tables oid[], p_names text[], p_of oid default null, p_columns smallint[] default '{}',
   out views jsonb[], out deadline timestamptz
 ) language plpgsql as $lock_all$
 declare
@@ -171,7 +176,7 @@ declare
 begin
   select array_agg(c.view) filter (where c.goes), array_agg(c.view) into v_going, v_changing
   from {{swap}}.changing_views() as c;
-  deadline := clock_timestamp() + p_timeout::interval;
+  deadline := {{swap}}.soon();
   views := {{swap}}.lock_views(p_tables || v_going, deadline, p_of, p_columns);
   perform {{swap}}.lock_link_views(v_changing, deadline);
   perform {{swap}}.lock_relations(p_names, deadline);

@@ -338,7 +338,7 @@ test("a database that was restored from a dump, in which all has other OIDs, wri
   await admin`update public_swap._write_views set view = view::bigint + 1000000`;
   await admin`update public_swap._state set incarnation = 'before the dump'`;
   await admin`select public_swap.read_version()`;
-  await admin`select public_swap.apply_link_views(null, '1s', null)`;
+  await admin`select public_swap.apply_link_views(null, null)`;
   await sql`insert into write.tasks (name) values ('Restored')`;
   await until(() => at.inSource().length === 1, { what: "it is made" });
   expect(names(at)).toEqual(["Restored"]);
