@@ -1,6 +1,6 @@
 /** Old names that still answer after a rename; `sql/replica/aliases.sql` creates them in the change that renames. */
 import { isBasetideError } from "../errors";
-import { onReplica } from "./connection";
+import { onReplica, readValue } from "./connection";
 import type { Replica } from "./replica";
 
 export interface Alias {
@@ -60,10 +60,9 @@ function loadOldNames({ sql, swap }: Replica): Promise<(Alias & { obstacle: stri
  * @throws BasetideError `lease_lost`
  */
 export async function expireAliases({ sql, swap }: Replica, epoch: number): Promise<boolean> {
-  const [answer] = await onReplica(
-    () => sql<{ left: boolean }[]>`select ${sql.unsafe(swap)}.expire_aliases(${epoch}) as left`,
-  );
-  return !answer!.left;
+  return !(await readValue(
+    () => sql<{ value: boolean }[]>`select ${sql.unsafe(swap)}.expire_aliases(${epoch}) as value`,
+  ));
 }
 
 /** Postgres cannot update a published table whose replica identity is full, because it has a virtual column. */
@@ -86,11 +85,11 @@ export async function withoutBarringAliases<T>(
     return await write();
   } catch (error) {
     if (!isBasetideError(error) || error.details.sqlState !== BARRED) throw error;
-    const [answer] = await onReplica(
-      () => sql<{ dropped: boolean }[]>`
-        select ${sql.unsafe(swap)}.drop_barring_aliases(${epoch}, ${tableId}) as dropped`,
+    const areDropped = await readValue(
+      () => sql<{ value: boolean }[]>`
+        select ${sql.unsafe(swap)}.drop_barring_aliases(${epoch}, ${tableId}) as value`,
     );
-    if (!answer!.dropped) throw error;
+    if (!areDropped) throw error;
     return await write();
   }
 }

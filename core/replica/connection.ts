@@ -170,6 +170,11 @@ export async function onTable<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
+/** Returns the value of a statement that has one row with one `value`. */
+export function readValue<T>(statement: () => PromiseLike<{ value: T }[]>): Promise<T> {
+  return onReplica(async () => (await statement())[0]!.value);
+}
+
 /** Runs `work` and translates its errors to ours. */
 export async function onReplica<T>(work: () => Promise<T>): Promise<T> {
   try {

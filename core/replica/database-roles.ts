@@ -10,6 +10,9 @@ import type { Sql, TransactionSql } from "postgres";
 import { schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 
+/** The first version of Postgres in which a member of a role need not be able to act as it. */
+export const FIRST_WITH_OPTIONS = 16;
+
 /** Matches the names of roles that customers log in with: `nameDatabase`. */
 export const ROLE_PATTERN = "^bt_[0-9a-f]{16}$";
 
@@ -44,14 +47,19 @@ export function writesOwnerOf(role: string | undefined, database: string): strin
 
 /** Creates the readers' role if it does not exist, and makes the database's own role its member. */
 export async function ensureReaders(admin: Sql | TransactionSql, role: string): Promise<void> {
-  const [name, readers] = [quoteIdent(role), quoteIdent(readersOf(role))];
-  const [found] = await admin<{ has_options: boolean; is_missing: boolean }[]>`
-    select current_setting('server_version_num')::int >= 160000 as has_options,
+  const readers = quoteIdent(readersOf(role));
+  const [found] = await admin<{ version: number; is_missing: boolean }[]>`
+    select current_setting('server_version_num')::int / 10000 as version,
       to_regrole(quote_ident(${readersOf(role)})) is null as is_missing`;
-  const options = found!.has_options ? "with inherit true, set false" : "";
   await admin.unsafe(`
     ${found!.is_missing ? `create role ${readers} nologin; grant ${readers} to current_user;` : ""}
-    grant ${readers} to ${name} ${options}`);
+    ${membership(found!.version, role, role)}`);
+}
+
+/** Makes `member` one of the readers. Grants again what differs: the options of a grant are replaced. */
+export function membership(version: number, role: string, member: string): string {
+  const options = version < FIRST_WITH_OPTIONS ? "" : "with inherit true, set false";
+  return `grant ${quoteIdent(readersOf(role))} to ${quoteIdent(member)} ${options}`;
 }
 
 /**

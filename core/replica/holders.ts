@@ -1,6 +1,6 @@
 /** Names the sessions that hold a table that is about to change, for the people who wait for the change. */
 import { BasetideError } from "../errors";
-import { onReplica } from "./connection";
+import { readValue } from "./connection";
 import type { Replica } from "./replica";
 
 /**
@@ -15,10 +15,10 @@ export async function withHolders(
   error: BasetideError,
 ): Promise<BasetideError> {
   const ours = sql.unsafe(swap);
-  const [row] = await onReplica(
-    () => sql<{ who: string | null }[]>`select ${ours}.holders_of(${ours}.live_table(${table})) as who`,
-  ).catch(() => []);
-  if (!row?.who) return error;
-  const text = `The table ${table} is locked by ${row.who}. Basetide changes it when these sessions end. Other tables continue to sync.`;
+  const who = await readValue(
+    () => sql<{ value: string | null }[]>`select ${ours}.holders_of(${ours}.live_table(${table})) as value`,
+  ).catch(() => null);
+  if (who === null) return error;
+  const text = `The table ${table} is locked by ${who}. Basetide changes it when these sessions end. Other tables continue to sync.`;
   return new BasetideError("replica_busy", text, { cause: error, details: error.details });
 }

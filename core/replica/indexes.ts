@@ -1,6 +1,6 @@
 /** Creates and drops the indexes of a base's setting without blocking readers or writers. */
 import { asBasetideError, isBasetideError } from "../errors";
-import { onReplica } from "./connection";
+import { onReplica, readValue } from "./connection";
 import type { Replica } from "./replica";
 
 /** `default`: a B-tree, or GIN for an array column. `trigram`: for `like '%…%'`, with the extension pg_trgm. */
@@ -80,10 +80,10 @@ export function indexedColumns(
 
 /** Returns whether the extension pg_trgm is installed. */
 export async function hasTrigrams({ sql }: Replica): Promise<boolean> {
-  const [row] = await onReplica(
-    () => sql<{ has: boolean }[]>`select exists (select from pg_extension where extname = 'pg_trgm') as has`,
+  return readValue(
+    () => sql<{ value: boolean }[]>`
+      select exists (select from pg_extension where extname = 'pg_trgm') as value`,
   );
-  return row!.has;
 }
 
 /**
@@ -99,9 +99,8 @@ export async function dropFullIndexes(
   error: unknown,
 ): Promise<boolean> {
   if (!isBasetideError(error, "internal") || error.details.sqlState !== INDEX_FULL) return false;
-  const [answer] = await onReplica(
-    () => sql<{ dropped: boolean }[]>`
-      select ${sql.unsafe(swap)}.drop_full_indexes(${epoch}, ${tableId}, ${error.message}) as dropped`,
+  return readValue(
+    () => sql<{ value: boolean }[]>`
+      select ${sql.unsafe(swap)}.drop_full_indexes(${epoch}, ${tableId}, ${error.message}) as value`,
   );
-  return answer!.dropped;
 }

@@ -8,7 +8,7 @@
 import { BasetideError, isBasetideError } from "../errors";
 import type { Build } from "./build";
 import { catalogRow, recomments } from "./change-shape";
-import { onReplica } from "./connection";
+import { onReplica, readValue } from "./connection";
 import { columnStorage, comments } from "./ddl";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
@@ -145,11 +145,10 @@ export async function compareBuild(
 ): Promise<Compared | null> {
   const row = JSON.stringify(catalogRow(spec));
   const ours = sql.unsafe(swap);
-  const [begun] = await onReplica(
-    () => sql<{ state: unknown }[]>`
-      select ${ours}.start_compare(${epoch}, ${live.shape}, ${spec.tableId}, ${row}::text::jsonb) as state`,
+  const state = await readValue(
+    () => sql<{ value: unknown }[]>`
+      select ${ours}.start_compare(${epoch}, ${live.shape}, ${spec.tableId}, ${row}::text::jsonb) as value`,
   );
-  const { state } = begun!;
   if (state === null) return null;
   const ids: string[] = [];
   for (let after: string | null = ""; after !== null; onBatch()) {
@@ -190,11 +189,12 @@ export async function fillColumns(
     (settled) => sql<{ twins: unknown }[]>`
       select ${ours}.start_fill(${epoch}, ${live.shape}, ${row}::text::jsonb, ${settled}::text[]) as twins`,
   );
-  const [known] = await onReplica(
-    () => sql<{ rows: number }[]>`
-      select greatest(reltuples, 0)::float8 as rows from pg_class where oid = ${`${swap}.${quoteIdent(spec.tableId)}`}::regclass`,
+  const rows = await readValue(
+    () => sql<{ value: number }[]>`
+      select greatest(reltuples, 0)::float8 as value from pg_class
+      where oid = ${`${swap}.${quoteIdent(spec.tableId)}`}::regclass`,
   );
-  const vacuums = startVacuums(sql, table, known!.rows);
+  const vacuums = startVacuums(sql, table, rows);
   let written = 0;
   for (let after: string | null = ""; after !== null; onBatch()) {
     const from: string = after;

@@ -1,5 +1,5 @@
 /** Optional features of a replica, by the base's settings: `sql/replica/link-views.sql` and `changes.sql`. */
-import { onReplica } from "./connection";
+import { onReplica, readValue } from "./connection";
 import type { Replica } from "./replica";
 
 interface OptionalFeatures {
@@ -27,12 +27,11 @@ export function applySettings(
   epoch: number,
   wanted: Pick<OptionalFeatures, "history" | "notify"> & Partial<Pick<OptionalFeatures, "aliasDays">>,
 ): Promise<boolean> {
-  return onReplica(async () => {
-    const [answer] = await sql<{ followed: boolean }[]>`
+  return readValue(
+    () => sql<{ value: boolean }[]>`
       select ${sql.unsafe(swap)}.apply_settings(
-        ${epoch}, ${wanted.history}, ${wanted.notify}, ${wanted.aliasDays ?? 0}) as followed`;
-    return answer!.followed;
-  });
+        ${epoch}, ${wanted.history}, ${wanted.notify}, ${wanted.aliasDays ?? 0}) as value`,
+  );
 }
 
 /**
@@ -57,11 +56,10 @@ export async function applyLinkViews(
  */
 export async function trimHistory({ sql, swap }: Replica, epoch: number, days: number): Promise<void> {
   for (let trimmed = TRIM_BATCH; trimmed === TRIM_BATCH; ) {
-    const [answer] = await onReplica(
-      () => sql<{ trimmed: number }[]>`
-        select ${sql.unsafe(swap)}.trim_history(${epoch}, ${days}, ${TRIM_BATCH}) as trimmed`,
+    trimmed = await readValue(
+      () => sql<{ value: number }[]>`
+        select ${sql.unsafe(swap)}.trim_history(${epoch}, ${days}, ${TRIM_BATCH}) as value`,
     );
-    trimmed = answer!.trimmed;
   }
 }
 

@@ -353,7 +353,6 @@ async function revokeForbidden(sql: Sql): Promise<void> {
     do $$
     declare
       signature regprocedure;
-      writer regrole;
     begin
       for signature in
         select p.oid from pg_proc as p
@@ -363,12 +362,6 @@ async function revokeForbidden(sql: Sql): Promise<void> {
         execute format('revoke execute on function %s from public', signature);
       end loop;
       if (select rolsuper from pg_roles where rolname = current_user) then
-        for writer in
-          select a.grantee from pg_language as l cross join aclexplode(l.lanacl) as a
-          where l.lanname = 'plpgsql' and a.grantee not in (0, l.lanowner)
-        loop
-          execute format('grant usage on language sql to %s', writer);
-        end loop;
         revoke usage on language plpgsql, sql from public;
       end if;
     exception when insufficient_privilege then null;

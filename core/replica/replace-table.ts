@@ -1,5 +1,5 @@
 /** Tables that an operator has copied into new ones, and the columns that a table has used: `sql/replica/shapes.sql`. */
-import { onReplica } from "./connection";
+import { onReplica, readValue } from "./connection";
 import type { Replica } from "./replica";
 
 /** Columns that a table of Postgres can have in its life: dropped ones count. */
@@ -28,9 +28,8 @@ export function columnSlots({ sql, swap }: Replica): Promise<ColumnSlots[]> {
  * @throws BasetideError `destination_invalid` if something needs the table
  */
 export function replaceTable({ sql, swap }: Replica, table: string, isForced: boolean): Promise<string[]> {
-  return onReplica(async () => {
-    const [answer] = await sql<{ lost: string[] }[]>`
-      select ${sql.unsafe(swap)}.replace_table(${table}, ${isForced}) as lost`;
-    return answer!.lost;
-  });
+  return readValue(
+    () => sql<{ value: string[] }[]>`
+      select ${sql.unsafe(swap)}.replace_table(${table}, ${isForced}) as value`,
+  );
 }

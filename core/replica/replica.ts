@@ -2,7 +2,7 @@
 import { BasetideError } from "../errors";
 import type { ServerUrl } from "../external";
 import { CLOSE_SECONDS } from "../postgres";
-import { onReplica, type ReplicaSql, replicaPool, type Schemas, schemasOf } from "./connection";
+import { onReplica, type ReplicaSql, readValue, replicaPool, type Schemas, schemasOf } from "./connection";
 import type { Catalog, CatalogTable } from "./plan";
 import { type ServerUse, serverName } from "./server-pools";
 import type { ReadAs, TableSpec } from "./spec";
@@ -131,11 +131,9 @@ export async function claimEpoch(replica: Replica): Promise<number> {
  * @throws BasetideError `lease_lost`
  */
 export function renewLease({ sql, swap }: Replica, epoch: number, renewals: number): Promise<boolean> {
-  return onReplica(async () => {
-    const [row] = await sql<{ isRenewed: boolean }[]>`
-      select ${sql.unsafe(swap)}.renew(${epoch}, ${renewals}) as "isRenewed"`;
-    return row!.isRenewed;
-  });
+  return readValue(
+    () => sql<{ value: boolean }[]>`select ${sql.unsafe(swap)}.renew(${epoch}, ${renewals}) as value`,
+  );
 }
 
 /**
@@ -145,11 +143,9 @@ export function renewLease({ sql, swap }: Replica, epoch: number, renewals: numb
  * @throws BasetideError `lease_lost`
  */
 export function recordDamage({ sql, swap }: Replica, epoch: number): Promise<string[]> {
-  return onReplica(async () => {
-    const [row] = await sql<{ emptied: string[] }[]>`
-      select ${sql.unsafe(swap)}.record_damage(${epoch}) as emptied`;
-    return row!.emptied;
-  });
+  return readValue(
+    () => sql<{ value: string[] }[]>`select ${sql.unsafe(swap)}.record_damage(${epoch}) as value`,
+  );
 }
 
 /**
@@ -157,12 +153,7 @@ export function recordDamage({ sql, swap }: Replica, epoch: number): Promise<str
  * read version older than necessary is safe: its image only loses more often.
  */
 export function takeReadVersion({ sql, swap }: Replica): Promise<number> {
-  return onReplica(async () => {
-    const [row] = await sql<
-      { readVersion: number }[]
-    >`select ${sql.unsafe(swap)}.read_version() as "readVersion"`;
-    return row!.readVersion;
-  });
+  return readValue(() => sql<{ value: number }[]>`select ${sql.unsafe(swap)}.read_version() as value`);
 }
 
 /** What a sync learns when it begins, in one statement. */
@@ -348,12 +339,11 @@ export async function markSyncUnchanged({ sql, swap }: Replica, epoch: number, a
  * @returns whether tables and views are as they were left; if not, the next lease repairs them
  */
 export function markAtRest({ once, swap }: Replica, epoch: number, agoMs: number): Promise<boolean> {
-  return onReplica(async () => {
-    const [row] = await once<{ isAsLeft: boolean }>(
-      `select ${swap}.mark_at_rest(${Math.trunc(epoch)}, ${Number(agoMs)} * interval '1 ms') as "isAsLeft"`,
-    );
-    return row!.isAsLeft;
-  });
+  return readValue(() =>
+    once<{ value: boolean }>(
+      `select ${swap}.mark_at_rest(${Math.trunc(epoch)}, ${Number(agoMs)} * interval '1 ms') as value`,
+    ),
+  );
 }
 
 /** Records in `_sync_meta` that no sync is running: the previous one, if any, ended without completing. */

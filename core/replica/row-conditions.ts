@@ -125,6 +125,14 @@ function isCertainText(text: TextExpression): boolean {
 export function conditionSql(sql: ReplicaSql, condition: Condition): SqlFragment {
   const inner = (of: Condition) => conditionSql(sql, of);
   const column = (name: string) => sql`t.${sql(name)}`;
+  const compared = (
+    left: SqlFragment,
+    { operator = "=", blank }: { operator?: Comparison; blank: false | null },
+    right: SqlFragment,
+  ) => {
+    const isSo = sql`${left} ${sql.unsafe(operator)} ${right}`;
+    return blank === false ? sql`coalesce(${isSo}, false)` : sql`(${isSo})`;
+  };
   switch (condition.kind) {
     case "and":
     case "or":
@@ -156,19 +164,14 @@ export function conditionSql(sql: ReplicaSql, condition: Condition): SqlFragment
       const odd = LOWERED_TO_ASCII.map((character) => sql`strpos(${of}, ${character}) > 0`);
       return sql`(${holds} or ((${joined(sql, " or ", odd)}) and null))`;
     }
-    case "number": {
-      const compared = sql`${numberSql(sql, condition.left)} ${sql.unsafe(condition.operator)} ${numberSql(sql, condition.right)}`;
-      return condition.blank === false ? sql`coalesce(${compared}, false)` : sql`(${compared})`;
-    }
-    case "date": {
-      const compared = sql`${dateSql(sql, condition.left)} ${sql.unsafe(condition.operator)} ${dateSql(sql, condition.right)}`;
-      return condition.blank === false ? sql`coalesce(${compared}, false)` : sql`(${compared})`;
-    }
+    case "number":
+      return compared(numberSql(sql, condition.left), condition, numberSql(sql, condition.right));
+    case "date":
+      return compared(dateSql(sql, condition.left), condition, dateSql(sql, condition.right));
     case "same_unit": {
       const unit = sql.unsafe(`'${condition.unit}'`);
       const start = (date: DateExpression) => sql`date_trunc(${unit}, ${dateSql(sql, date)})`;
-      const compared = sql`${start(condition.left)} = ${start(condition.right)}`;
-      return condition.blank === false ? sql`coalesce(${compared}, false)` : sql`(${compared})`;
+      return compared(start(condition.left), condition, start(condition.right));
     }
     case "no_number": {
       const of = numberSql(sql, condition.of);

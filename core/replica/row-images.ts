@@ -8,7 +8,7 @@
 import { BasetideError, isBasetideError } from "../errors";
 import type { SourceRecord } from "../source";
 import { withoutBarringAliases } from "./aliases";
-import { onReplica, onTable } from "./connection";
+import { onReplica, onTable, readValue } from "./connection";
 import { onOwnSession } from "./ended-session";
 import { byName } from "./locate";
 import { storable } from "./map-record-text";
@@ -138,12 +138,11 @@ export function recordRowImage(
   record: SourceRecord | null,
 ): Promise<boolean> {
   const image = record && logText(record);
-  return onReplica(async () => {
-    const [answer] = await sql<{ noted: boolean }[]>`
+  return readValue(
+    () => sql<{ value: boolean }[]>`
       select ${sql.unsafe(swap)}.record_row_image(
-        ${tableId}, ${readVersion}, ${recordId}, ${record === null}, ${image}::text::jsonb) as noted`;
-    return answer!.noted;
-  });
+        ${tableId}, ${readVersion}, ${recordId}, ${record === null}, ${image}::text::jsonb) as value`,
+  );
 }
 
 /** An entry of the recent-writes log: the last image that was applied to a record. */

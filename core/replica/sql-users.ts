@@ -7,7 +7,14 @@
  */
 import type { Sql, TransactionSql } from "postgres";
 import { BasetideError } from "../errors";
-import { consoleRoleOf, readersOf, revokedRoleOf, usersOf } from "./database-roles";
+import {
+  consoleRoleOf,
+  FIRST_WITH_OPTIONS,
+  membership,
+  readersOf,
+  revokedRoleOf,
+  usersOf,
+} from "./database-roles";
 import { installReaders } from "./install";
 import { quoteIdent } from "./naming";
 import { pausedUntil } from "./paused-roles";
@@ -24,8 +31,6 @@ import { settableLimits, takesPassword } from "./reconcile";
 import { connectionsOfUser, ENFORCED_SETTINGS } from "./role-limits";
 import { majorVersion, serverSql } from "./server-roles";
 
-/** Before, a member of a role may always act as it. */
-const FIRST_MAJOR_VERSION = 16;
 const revokedHooks = serverSql("revoked-hooks.sql");
 const revokedCode = serverSql("revoked-code.sql");
 /** Longest wait for the end of a session, and for a lock on an object of a dropped user. */
@@ -44,10 +49,10 @@ type Home = Pick<Provisioned, "database" | "role" | "connections"> & { isWritabl
 /** @throws BasetideError `conflict` on a server that cannot have SQL users */
 export async function createSqlUserRole(adminUrl: string, home: Home, user: SqlUserRole): Promise<void> {
   const version = await withAdmin(adminUrl, majorVersion);
-  if (version < FIRST_MAJOR_VERSION && !user.isAgent) {
+  if (version < FIRST_WITH_OPTIONS && !user.isAgent) {
     throw new BasetideError(
       "conflict",
-      `The database is on Postgres ${version}, and SQL users need ${FIRST_MAJOR_VERSION} or later: before, a user could act as the role that all of them are members of. The operator can upgrade the server, or move the base to another one`,
+      `The database is on Postgres ${version}, and SQL users need ${FIRST_WITH_OPTIONS} or later: before, a user could act as the role that all of them are members of. The operator can upgrade the server, or move the base to another one`,
     );
   }
   await createMember(adminUrl, home, user);
@@ -262,13 +267,7 @@ export async function restoreSqlUserRole(adminUrl: string, home: Home, user: Sql
 async function rightsOf(admin: Sql, home: Home, { role, isAgent }: SqlUserRole): Promise<string> {
   return isAgent
     ? `grant connect on database ${quoteIdent(home.database)} to ${quoteIdent(role)}`
-    : membership(await majorVersion(admin), home, role);
-}
-
-/** Grants again what differs: the options of a grant are replaced. */
-function membership(version: number, { role }: Pick<Home, "role">, member: string): string {
-  const options = version < FIRST_MAJOR_VERSION ? "" : "with inherit true, set false";
-  return `grant ${quoteIdent(readersOf(role))} to ${quoteIdent(member)} ${options}`;
+    : membership(await majorVersion(admin), home.role, role);
 }
 
 function writableDefault(database: string, role: string, isWritable: boolean): string {

@@ -16,14 +16,6 @@ create table if not exists {{swap}}._indexes (
   constraint _indexes_pkey primary key (name)
 );
 
-
--- own_index(name): the index of ours that has this name; null if there is none, or it is somebody else's.
-create or replace function {{swap}}.own_index(p_name text) returns oid language sql stable as $own_index$
-  select c.oid from pg_class as c
-  where c.relnamespace = '{{schema}}'::regnamespace and c.relname = p_name and c.relkind = 'i'
-    and c.relowner = {{swap}}.our_role()
-$own_index$;
-
 -- index_name(table, field): derived from the ids, so it is independent of their names. The first one that no object of
 -- somebody else's has.
 create or replace function {{swap}}.index_name(p_table text, p_field text) returns text
@@ -33,7 +25,7 @@ declare
     else '_' || md5(p_table || ' ' || p_field) || '_idx' end;
 begin
   for nth in 2 .. 1000 loop
-    exit when {{swap}}.own_index(v_name) is not null or not exists (
+    exit when {{swap}}.own_relation(v_name, 'i') is not null or not exists (
       select from pg_class as c where c.relnamespace = '{{schema}}'::regnamespace and c.relname = v_name);
     v_name := '_' || md5(format('%s %s %s', p_table, p_field, nth)) || '_idx';
   end loop;
@@ -95,7 +87,7 @@ begin
       w.name is not null and w.obstacle is null as is_wanted
     from {{swap}}._indexes as i
       left join {{swap}}.wanted_indexes(p_wanted) as w on w.name = i.name
-      left join pg_index as x on x.indexrelid = {{swap}}.own_index(i.name)
+      left join pg_index as x on x.indexrelid = {{swap}}.own_relation(i.name, 'i')
     order by i.name
   loop
     continue when one.is_under_way or one.is_right and one.is_wanted;
@@ -149,7 +141,7 @@ begin
   perform {{swap}}.fence(p_epoch);
   v_all := array(
     select i.name from {{swap}}._indexes as i
-    where i.table_id = p_table and {{swap}}.own_index(i.name) is not null);
+    where i.table_id = p_table and {{swap}}.own_relation(i.name, 'i') is not null);
   v_names := array(select n from unnest(v_all) as n where strpos(p_message, n) > 0);
   if v_names = '{}' then
     v_names := v_all;

@@ -88,21 +88,21 @@ begin
   end loop;
 end $wanted$;
 
--- own_view(name): the view of ours that has this name; null if there is none, or it is somebody else's.
-create or replace function {{swap}}.own_view(p_name text) returns oid language sql stable as $own_view$
+-- own_relation(name, kind): the view or index of ours that has this name; null if there is none, or it is somebody else's.
+create or replace function {{swap}}.own_relation(p_name text, p_kind "char") returns oid language sql stable as $own_relation$
   select c.oid from pg_class as c
-  where c.relnamespace = '{{schema}}'::regnamespace and c.relname = p_name and c.relkind = 'v'
+  where c.relnamespace = '{{schema}}'::regnamespace and c.relname = p_name and c.relkind = p_kind
     and c.relowner = {{swap}}.our_role()
-$own_view$;
+$own_relation$;
 
 -- link_view_changes(): views that differ from what is wanted; had is null for new ones, wanted for those to drop.
 create or replace function {{swap}}.link_view_changes() returns table (
   had {{swap}}._link_views, wanted {{swap}}._link_views, view oid
 ) language sql as $changes$
-  select l, w, {{swap}}.own_view(l.name)
+  select l, w, {{swap}}.own_relation(l.name, 'v')
   from {{swap}}._link_views as l
     full join {{swap}}.wanted_link_views() as w on (w.table_id, w.field_id) = (l.table_id, l.field_id)
-  where l is distinct from w or {{swap}}.own_view(l.name) is null
+  where l is distinct from w or {{swap}}.own_relation(l.name, 'v') is null
 $changes$;
 
 -- changing_views(): those that change (goes: to be dropped), and aliases of tables and views to write to that are to be
@@ -172,8 +172,8 @@ begin
   foreach one in array array(
     select c.had from {{swap}}.link_view_changes() as c where (c.wanted).name is null
   ) loop
-    if {{swap}}.own_view(one.name) is not null then
-      perform {{swap}}.drop_own({{swap}}.own_view(one.name));
+    if {{swap}}.own_relation(one.name, 'v') is not null then
+      perform {{swap}}.drop_own({{swap}}.own_relation(one.name, 'v'));
     end if;
     delete from {{swap}}._link_views as l where (l.table_id, l.field_id) = (one.table_id, one.field_id);
   end loop;

@@ -314,7 +314,7 @@ end $forget_views$;
 
 -- find_again(): the views whose OIDs are recorded: in a database that was restored from a dump, they have others.
 create or replace function {{swap}}.find_again() returns void language sql as $find_again$
-  update {{swap}}._aliases as a set view = {{swap}}.own_view(a.name)
+  update {{swap}}._aliases as a set view = {{swap}}.own_relation(a.name, 'v')
   where a.view is not null and not exists (select from pg_class as c where (c.oid, c.relname) = (a.view, a.name));
   update {{swap}}._write_views as v set view = (
     select c.oid from pg_class as c

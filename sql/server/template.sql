@@ -14,15 +14,7 @@ grant usage on language plpgsql, sql to {{role}} with grant option;
 do $$
 declare
   signature regprocedure;
-  writer regrole;
 begin
-  -- In a database that was writable before: those that have the one have the other.
-  for writer in
-    select a.grantee from pg_language as l cross join aclexplode(l.lanacl) as a
-    where l.lanname = 'plpgsql' and a.grantee not in (0, l.lanowner, to_regrole('{{role}}'))
-  loop
-    execute format('grant usage on language sql to %s', writer);
-  end loop;
   for signature in
     select p.oid from pg_proc as p
     where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ '{{forbidden}}'

@@ -154,8 +154,12 @@ test("a write that arrives while the column is filled is not lost", async () => 
   expect((await mergeBuild(replica, epoch, build, live, { ...options, seen })).merging).toBe("behind");
   // As the engine replays the log.
   await build.append([{ id: ids[7]!, created_time: AT, price: 77, note: "later" }]);
-  await build.remove([ids[8]!]);
+  const noteOf6 = () => replica.sql`select note from public.orders where id = ${ids[6]!}`;
+  const note = await noteOf6();
+  await build.remove([ids[6]!, ids[8]!]);
+  await build.keep(live, [ids[6]!]);
   expect((await mergeBuild(replica, epoch, build, live, options)).merging).toBe("merged");
+  expect([note.length, await noteOf6()]).toEqual([1, note]);
   expect(
     await replica.sql`select id, price::int, note from public.orders where id in ${replica.sql([ids[7]!, ids[8]!])}`,
   ).toEqual([{ id: ids[7]!, price: 77, note: "later" }]);
