@@ -10,7 +10,11 @@ export interface NewClusterForm {
   publicPort: string;
 }
 
-export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; error?: string | undefined }) {
+export function Clusters(props: {
+  clusters: Cluster[];
+  typed?: NewClusterForm | undefined;
+  error?: string | undefined;
+}) {
   const { clusters, typed, error } = props;
   return (
     <Card id="clusters" title="Clusters">

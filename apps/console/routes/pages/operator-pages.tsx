@@ -1,6 +1,7 @@
 /** The operator's console. For accounts that are not operators, these pages do not exist. */
 
 import { Elysia } from "elysia";
+import type { VNode } from "preact";
 import { unhealthyBases } from "../../../../core/alerts";
 import type { Actor } from "../../../../core/context";
 import { type CurrentUser, listAccounts } from "../../../../core/control/accounts";
@@ -18,7 +19,7 @@ import {
 } from "../../../../core/control/placement";
 import { addCheckedCluster } from "../../../../core/control/setup";
 import { indicatorOf, selectBaseSummaries } from "../../../../core/control/status";
-import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
+import { BasetideError } from "../../../../core/errors";
 import { queueDepth } from "../../../../core/queue";
 import { Accounts } from "../../../../views/operator/accounts";
 import { OperatorBase } from "../../../../views/operator/base";
@@ -28,6 +29,7 @@ import { FleetCharts } from "../../../../views/operator/fleet-charts";
 import { AdminFrame } from "../../../../views/operator/frame";
 import { RequestAdmin } from "../../../../views/operator/request-admin";
 import { isHtmx } from "../../../../views/render";
+import { type FormError, formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, finish, formSecret, formText, signedIn } from "../../page-kit";
 
 const decisions: Record<string, string> = {
@@ -35,21 +37,44 @@ const decisions: Record<string, string> = {
   deny: "Denied.",
 };
 
+interface PageCall {
+  request: Request;
+  currentUser: CurrentUser;
+}
+
 /** Syncs that a base's page lists. */
 const RUNS = 30;
 
 export function operatorPages(ctx: ConsoleContext) {
   const { db } = ctx;
-  const page = (currentUser: Parameters<typeof answer>[1]["currentUser"]) =>
-    ({ title: "Operator console", currentUser, active: "operator" }) as const;
+  const show = (
+    { request, currentUser }: PageCall,
+    frame: Omit<Parameters<typeof AdminFrame>[0], "children">,
+    view: VNode,
+    status?: number,
+  ) =>
+    answer(
+      request,
+      { title: "Operator console", currentUser, active: "operator", status },
+      isHtmx(request) ? view : <AdminFrame {...frame}>{view}</AdminFrame>,
+    );
+  const requestsPage = async (call: PageCall, failed?: FormError) => {
+    const view = <RequestAdmin requests={await listRequests(db)} now={new Date()} />;
+    return show(call, { place: "requests", error: failed?.message }, view, failed?.status);
+  };
+  const clustersPage = async (call: PageCall, typed?: NewClusterForm, failed?: FormError) => {
+    const view = <Clusters clusters={await listClusters(db)} typed={typed} error={failed?.message} />;
+    return show(call, { place: "clusters" }, view, failed?.status);
+  };
 
   return new Elysia({ name: "operator-pages", prefix: "/operator", detail: { hide: true } })
     .use(signedIn(ctx))
     .onBeforeHandle(({ account }) => {
       if (!account.isOperator) throw new BasetideError("not_found", "This page does not exist");
     })
-    .get("", async ({ request, currentUser }) => {
+    .get("", async (call) => {
       const now = new Date();
+      const isPart = isHtmx(call.request);
       const [workers, state, queue, open, unhealthy, quarantined, hours] = await Promise.all([
         listWorkers(db),
         fleetState(db),
@@ -57,83 +82,44 @@ export function operatorPages(ctx: ConsoleContext) {
         listRequests(db, { state: "open" }),
         unhealthyBases(db, now),
         quarantine(db),
-        isHtmx(request) ? [] : fleetHistory(db, now),
+        isPart ? [] : fleetHistory(db, now),
       ]);
       const fleet = (
         <Fleet {...{ workers, state, queue, unhealthy, quarantined, now }} openRequests={open.length} />
       );
-      return answer(
-        request,
-        page(currentUser),
-        isHtmx(request) ? (
-          fleet
-        ) : (
-          <AdminFrame place="fleet">
-            {fleet}
-            <FleetCharts hours={hours} now={now} />
-          </AdminFrame>
-        ),
+      const view = isPart ? (
+        fleet
+      ) : (
+        <>
+          {fleet}
+          <FleetCharts hours={hours} now={now} />
+        </>
       );
+      return show(call, { place: "fleet" }, view);
     })
-    .get("/requests", async ({ request, currentUser }) => {
-      const requests = await listRequests(db);
-      return answer(
-        request,
-        page(currentUser),
-        <AdminFrame place="requests">
-          <RequestAdmin requests={requests} now={new Date()} />
-        </AdminFrame>,
-      );
-    })
-    .post("/requests/:id", async ({ request, currentUser, params, body }) => {
+    .get("/requests", (call) => requestsPage(call))
+    .post("/requests/:id", async (call) => {
+      const { request, currentUser, params, body } = call;
       const decision = formText(body, "decision");
       const decide = { approve: approveRequest, deny: denyRequest }[decision];
       if (!decide) throw new BasetideError("invalid_request", "Approve or deny");
-      try {
-        await decide({ ...ctx, actor: operator(currentUser) }, params.id, {
-          by: currentUser.email,
-          answer: formText(body, "answer"),
-        });
-      } catch (error) {
-        if (!isBasetideError(error, "conflict")) throw error;
-        return answer(
-          request,
-          { ...page(currentUser), status: httpStatus.conflict },
-          <AdminFrame place="requests" error={error.message}>
-            <RequestAdmin requests={await listRequests(db)} now={new Date()} />
-          </AdminFrame>,
-        );
-      }
+      const by = { by: currentUser.email, answer: formText(body, "answer") };
+      const failed = await formErrorOf(() => decide({ ...ctx, actor: operator(currentUser) }, params.id, by));
+      if (failed) return requestsPage(call, failed);
       return finish(request, "/operator/requests", decisions[decision]!);
     })
-    .get("/clusters", async ({ request, currentUser }) =>
-      answer(
-        request,
-        page(currentUser),
-        <AdminFrame place="clusters">
-          <Clusters clusters={await listClusters(db)} />
-        </AdminFrame>,
-      ),
-    )
-    .post("/clusters", async ({ request, currentUser, body }) => {
+    .get("/clusters", (call) => clustersPage(call))
+    .post("/clusters", async (call) => {
+      const { request, currentUser, body } = call;
       const typed: NewClusterForm = {
         name: formText(body, "name"),
         region: formText(body, "region").toLowerCase(),
         publicHost: formText(body, "public_host"),
         publicPort: formText(body, "public_port"),
       };
-      try {
-        await add({ ...ctx, actor: operator(currentUser) }, typed, formSecret(body, "url").trim());
-      } catch (error) {
-        if (!isBasetideError(error)) throw error;
-        return answer(
-          request,
-          { ...page(currentUser), status: httpStatus[error.code] },
-          <AdminFrame place="clusters">
-            <Clusters clusters={await listClusters(db)} typed={typed} error={error.message} />
-          </AdminFrame>,
-        );
-      }
+      const url = formSecret(body, "url").trim();
+      const failed = await formErrorOf(() => add({ ...ctx, actor: operator(currentUser) }, typed, url));
+      if (failed) return clustersPage(call, typed, failed);
       return finish(request, "/operator/clusters", "Cluster added. It accepts new databases.");
     })
     .post("/clusters/drain", async ({ request, currentUser, body }) => {
@@ -141,9 +127,9 @@ export function operatorPages(ctx: ConsoleContext) {
       const text = "Cluster draining. It keeps its databases and gets no new ones.";
       return finish(request, "/operator/clusters", text);
     })
-    .get("/bases/:id", async ({ request, currentUser, params }) => {
+    .get("/bases/:id", async (call) => {
       const now = new Date();
-      const [base] = await selectBaseSummaries(db, db`b.id = ${params.id}`);
+      const [base] = await selectBaseSummaries(db, db`b.id = ${call.params.id}`);
       if (!base) throw new BasetideError("not_found", "There is no such base; it may have been deleted");
       const [owner] = await db<{ email: string; databaseId: string; isHosted: boolean }[]>`
         select a.email, d.id as "databaseId", d.cluster_id is not null as "isHosted"
@@ -154,23 +140,11 @@ export function operatorPages(ctx: ConsoleContext) {
         listRuns(db, base.id, RUNS),
         owner.isHosted ? listSqlUsers(db, owner.databaseId) : undefined,
       ]);
-      const indicator = indicatorOf(base, now);
-      return answer(
-        request,
-        page(currentUser),
-        <AdminFrame place="fleet">
-          <OperatorBase {...{ base, indicator, runs, users, now }} owner={owner.email} />
-        </AdminFrame>,
-      );
+      const props = { base, indicator: indicatorOf(base, now), runs, users, now };
+      return show(call, { place: "fleet" }, <OperatorBase {...props} owner={owner.email} />);
     })
-    .get("/accounts", async ({ request, currentUser }) =>
-      answer(
-        request,
-        page(currentUser),
-        <AdminFrame place="accounts">
-          <Accounts accounts={await listAccounts(db)} now={new Date()} />
-        </AdminFrame>,
-      ),
+    .get("/accounts", async (call) =>
+      show(call, { place: "accounts" }, <Accounts accounts={await listAccounts(db)} now={new Date()} />),
     );
 }
 
