@@ -13,14 +13,15 @@ export interface FormError {
   status: number;
 }
 
-/** Returns the error of `work` that its form shows, or null. @throws any other error */
-export async function formErrorOf(work: () => Promise<unknown>): Promise<FormError | null> {
+type FormResult<Value> = { value: Value; failed?: undefined } | { value?: undefined; failed: FormError };
+
+/** Returns the result of `work`, or its error that the form shows. @throws any other error */
+export async function formResultOf<Value>(work: () => Promise<Value>): Promise<FormResult<Value>> {
   try {
-    await work();
-    return null;
+    return { value: await work() };
   } catch (error) {
     if (!isBasetideError(error) || notForForms.has(error.code)) throw error;
     const message = error.message.replace(REPEATED, "Try again.");
-    return { code: error.code, message, status: httpStatus[error.code] };
+    return { failed: { code: error.code, message, status: httpStatus[error.code] } };
   }
 }

@@ -1,7 +1,7 @@
 /**
  * The helpers with which pages are built and answered. A module of `routes/pages` exports `(ctx: ConsoleContext) =>
  * Elysia`, begins with `.use(signedIn(ctx))` (or `onOneBase(ctx)`, or `anyone(ctx)`), is listed in `routes/pages/index.ts`, and its handlers
- * return `answer(request, { title, currentUser, active }, <View … />)` or `goTo(request, "/path")`.
+ * return `page({ title, active }, <View … />)` (or `basePage`, or `answer`), or `goTo(request, "/path")`.
  *
  * P1. Every request that changes something comes from a page of ours: `signedIn` and `anyone` check its origin, so no
  *     form needs a token and all of them work without JavaScript.
@@ -12,8 +12,8 @@
 import { Elysia } from "elysia";
 import type { VNode } from "preact";
 import type { FreshUrls } from "../../core/attachments";
-import type { CurrentUser } from "../../core/control/accounts";
-import { getBase, type ManagementContext } from "../../core/control/bases";
+import { actorOf, type CurrentUser } from "../../core/control/accounts";
+import type { ManagementContext } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 import { PermittedProvider } from "../../views/components";
 import { Page, type PageProps } from "../../views/layout";
@@ -34,23 +34,14 @@ export interface ConsoleContext extends ManagementContext {
 /** A placeholder for this console's own origin, whatever its name is. The name is reserved and belongs to no host. */
 const OWN_ORIGIN = "http://own.invalid";
 
-/**
- * Pages for signed-in users: provides `currentUser` and its `account`. Other visitors sign in first and then return.
- */
+/** Pages for signed-in users: provides what `admitted` returns. Other visitors sign in first and then return. */
 export function signedIn(ctx: ConsoleContext) {
   return new Elysia({ name: "signed-in" }).derive({ as: "scoped" }, (call) => admitted(ctx, call));
 }
 
-/** The same for pages of one base, which an address names as `:id`: provides `base`, too. */
-export function onOneBase(ctx: ConsoleContext) {
-  return new Elysia({ name: "on-one-base" }).derive({ as: "scoped" }, async (call) => {
-    const user = await admitted(ctx, call);
-    const { id } = call.params as { id: string };
-    return { ...user, base: await getBase(ctx.db, id, user.account.id) };
-  });
-}
+export type PageCall = Awaited<ReturnType<typeof admitted>> & { request: Request };
 
-async function admitted(
+export async function admitted(
   ctx: ConsoleContext,
   { request, route, set }: { request: Request; route: string; set: Parameters<typeof findCurrentUser>[2] },
 ) {
@@ -59,7 +50,14 @@ async function admitted(
   if (!currentUser) throw new BasetideError("unauthorized", "Sign in first");
   requireRole(currentUser, permissionFor(request.method, route));
   rememberFlash(ctx, request, currentUser.sessionId);
-  return { currentUser, account: currentUser.account };
+  return {
+    currentUser,
+    account: currentUser.account,
+    /** For what changes something: the user is its author. */
+    by: { ...ctx, actor: actorOf(currentUser) },
+    page: (facts: Omit<PageFacts, "currentUser">, view: VNode) =>
+      answer(request, { ...facts, currentUser }, view),
+  };
 }
 
 /** Pages for everyone: `currentUser` is null for a visitor who is not signed in. */

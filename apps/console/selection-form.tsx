@@ -18,7 +18,7 @@ import {
   type SelectionPlace,
   treatmentsFor,
 } from "../../views/base/selection";
-import { formErrorOf } from "./form-error";
+import { formResultOf } from "./form-error";
 import { formText } from "./page-kit";
 
 const NEW_TABLES: readonly NewTables[] = ["copy", "ask", "ignore"];
@@ -42,12 +42,9 @@ export async function showSelection(
   showing: Showing,
   readSchema: () => Promise<SourceSchema>,
 ): Promise<preact.VNode> {
-  const read: { schema?: SourceSchema } = {};
-  const failed = await formErrorOf(async () => {
-    read.schema = await readSchema();
-  });
-  if (!read.schema) return <NotSelectable path={showing.place.path} error={failed?.message ?? ""} />;
-  return viewOf(showing, read.schema);
+  const { failed, value: schema } = await formResultOf(readSchema);
+  if (failed) return <NotSelectable path={showing.place.path} error={failed.message} />;
+  return viewOf(showing, schema);
 }
 
 /**
@@ -64,19 +61,18 @@ export async function saveSelection(
   },
 ): Promise<{ view: preact.VNode; status: number } | undefined> {
   const { tableId } = showing;
-  const read: { schema?: SourceSchema } = {};
-  const refused = await formErrorOf(async () => {
-    const schema = await source.readSchema();
-    read.schema = schema;
+  const { failed, value: schema } = await formResultOf(source.readSchema);
+  if (failed) {
+    const view = <NotSelectable path={showing.place.path} error={failed.message} />;
+    return { view, status: failed.status };
+  }
+  const { failed: refused } = await formResultOf(async () => {
     const before = showing.selection ?? EVERYTHING;
     const asked =
       tableId === "" ? withTables(before, schema, body) : withFields(before, tableOf(schema, tableId), body);
     await source.save(asked, schema);
   });
-  if (!refused) return undefined;
-  const { message, status } = refused;
-  if (!read.schema) return { view: <NotSelectable path={showing.place.path} error={message} />, status };
-  return { view: viewOf(showing, read.schema, message), status };
+  return refused && { view: viewOf(showing, schema, refused.message), status: refused.status };
 }
 
 function viewOf({ place, selection, search, tableId }: Showing, schema: SourceSchema, error?: string) {

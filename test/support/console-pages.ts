@@ -103,8 +103,9 @@ const BASES: Record<string, Address> = {
   "/bases/:id/changes/:set": ({ base, changeSet }) => `/bases/${base}/changes/${changeSet}`,
   "/bases/:id/freshness": ({ base }) =>
     ["1h", "24h", "30d"].map((range) => `/bases/${base}/freshness?range=${range}`),
-  "/bases/:id/:place": ({ base }) =>
-    ["runs", "issues", "schema-changes"].map((place) => `/bases/${base}/${place}`),
+  "/bases/:id/runs": ({ base }) => `/bases/${base}/runs`,
+  "/bases/:id/issues": ({ base }) => `/bases/${base}/issues`,
+  "/bases/:id/schema-changes": ({ base }) => `/bases/${base}/schema-changes`,
   "/bases/:id/issues/records": ({ base, table }) =>
     `/bases/${base}/issues/records?table=${table}&field=price&reason=not+a+number`,
   "/bases/:id/settings": ({ base }) => `/bases/${base}/settings`,

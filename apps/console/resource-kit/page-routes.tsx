@@ -1,22 +1,19 @@
 /** The pages of a resource, the forms of its operations, and the questions before them. */
 import { Elysia } from "elysia";
-import { actorOf, type CurrentUser } from "../../../core/control/accounts";
 import { Confirm } from "../../../views/components";
 import { isHtmx } from "../../../views/render";
-import { formErrorOf } from "../form-error";
-import { answer, type ConsoleContext, finish, goTo, onceOf, signedIn } from "../page-kit";
+import { formResultOf } from "../form-error";
+import { type ConsoleContext, finish, goTo, onceOf, type PageCall, signedIn } from "../page-kit";
 import { bodyOfTyped, faultsOf, typedIn } from "./read-form";
 import type { AnyOperation, AnyResource, PageState, Params, ResourcePage } from "./resource";
 
-interface PageCall {
-  request: Request;
-  currentUser: CurrentUser;
+interface ResourceCall extends PageCall {
   params: Params;
   query: Record<string, string | undefined>;
   body: unknown;
 }
 
-type Add = (path: string, run: (call: PageCall) => Promise<Response>) => void;
+type Add = (path: string, run: (call: ResourceCall) => Promise<Response>) => void;
 interface Routes {
   get: Add;
   post: Add;
@@ -37,8 +34,9 @@ export function pagesOf(ctx: ConsoleContext, about: AnyResource) {
   }
   return app;
 
-  async function targetOf({ currentUser, params }: PageCall, isOne: boolean) {
-    const scope = await about.scope(ctx, callerOf(currentUser), params);
+  async function targetOf(call: ResourceCall, isOne: boolean) {
+    const { params } = call;
+    const scope = await about.scope(ctx, callerOf(call), params);
     return { scope, target: isOne ? await about.find!(ctx, scope, params) : scope };
   }
 
@@ -46,7 +44,7 @@ export function pagesOf(ctx: ConsoleContext, about: AnyResource) {
   type Found = { scope: any; target: any };
 
   async function show(
-    { request, currentUser, query }: PageCall,
+    { request, currentUser, query, page: answer }: ResourceCall,
     // biome-ignore lint/suspicious/noExplicitAny: of the resource
     page: ResourcePage<any>,
     { scope, target }: Found,
@@ -57,14 +55,14 @@ export function pagesOf(ctx: ConsoleContext, about: AnyResource) {
     const view = await page.show(ctx, target, state);
     if (view === null) return goTo(request, all?.path ?? "/bases");
     const title = typeof page.title === "string" ? page.title : page.title(target);
-    return answer(request, { ...facts(scope), title, currentUser, status }, frame(scope, view));
+    return answer({ ...facts(scope), title, status }, frame(scope, view));
   }
 
   /** Carries out an operation; after an error, shows the page with the form as it was sent. */
-  async function send(call: PageCall, operation: AnyOperation, found: Found, sent: unknown) {
-    const { request, currentUser, params } = call;
+  async function send(call: ResourceCall, operation: AnyOperation, found: Found, sent: unknown) {
+    const { request, params } = call;
     const form = operation.form!;
-    const by = callerOf(currentUser);
+    const by = callerOf(call);
     const page = operation.isOnOne ? one : all;
     const fields = typeof form.fields === "function" ? await form.fields(ctx, found.target) : form.fields;
     const typed = fields ? typedIn(fields, sent) : {};
@@ -76,11 +74,9 @@ export function pagesOf(ctx: ConsoleContext, about: AnyResource) {
     if (fields && Object.keys(errors).length > 0) {
       return show(call, page!, found, { form: { fields, typed: shown, errors } }, 422);
     }
-    let result: unknown;
-    const run = async () => {
-      result = await operation.run({ ...ctx, actor: by.actor }, found.target, body, by);
-    };
-    const failed = form.errorAt === undefined ? await run() : await formErrorOf(run);
+    const run = () => operation.run(call.by, found.target, body, by);
+    const { failed, value: result } =
+      form.errorAt === undefined ? { value: await run() } : await formResultOf(run);
     if (failed && page) {
       const { message, status } = failed;
       if (!fields) return show(call, page, found, { problem: message }, status);
@@ -92,7 +88,7 @@ export function pagesOf(ctx: ConsoleContext, about: AnyResource) {
   }
 
   async function ask(
-    { request, currentUser, params }: PageCall,
+    { request, params, page }: ResourceCall,
     { form }: AnyOperation,
     { scope, target }: Found,
   ) {
@@ -100,15 +96,12 @@ export function pagesOf(ctx: ConsoleContext, about: AnyResource) {
     const addresses = { action: filled(form!.path, params), back: filled(back, params) };
     const isDialog = isHtmx(request);
     const content = <Confirm {...question} {...addresses} isDialog={isDialog} />;
-    const about = { ...facts(scope), title: question.title, currentUser };
-    return answer(request, about, isDialog ? content : frame(scope, content));
+    return page({ ...facts(scope), title: question.title }, isDialog ? content : frame(scope, content));
   }
 }
 
-function callerOf(currentUser: CurrentUser) {
-  const { account } = currentUser;
-  const { userId } = currentUser;
-  return { account, role: account.role, actor: actorOf(currentUser), userId, user: currentUser };
+function callerOf({ account, currentUser, by: { actor } }: ResourceCall) {
+  return { account, role: account.role, actor, userId: currentUser.userId, user: currentUser };
 }
 
 function filled(path: string, params: Params): string {

@@ -10,7 +10,15 @@ import {
   switchAccount,
 } from "../../../../core/control/accounts";
 import { SignInSettings, type SignInSettingsProps } from "../../../../views/account/sign-in";
-import { answer, type ConsoleContext, finish, formSecret, formText, goTo, signedIn } from "../../page-kit";
+import {
+  type ConsoleContext,
+  finish,
+  formSecret,
+  formText,
+  goTo,
+  type PageCall,
+  signedIn,
+} from "../../page-kit";
 import { httpStatusOf } from "./sign-up";
 
 export function accountPages(ctx: ConsoleContext) {
@@ -21,27 +29,26 @@ export function accountPages(ctx: ConsoleContext) {
     return auth.providers.list.map((one) => ({ ...one, isLinked: linked.includes(one.id) }));
   };
   const show = async (
-    request: Request,
-    currentUser: CurrentUser,
-    props: Partial<Pick<SignInSettingsProps, "errors">>,
-    status = 200,
+    { page, currentUser }: PageCall,
+    errors: SignInSettingsProps["errors"] = {},
+    status?: number,
   ) =>
-    answer(
-      request,
-      { title: "Account", currentUser, active: "settings", status },
+    page(
+      { title: "Account", active: "settings", status },
       <SignInSettings
         currentUser={currentUser}
         sessions={await listSessions(db, currentUser.userId)}
         services={await services(currentUser)}
         hasTwoFactor={await hasTwoFactor(db, currentUser.userId)}
         now={new Date()}
-        errors={props.errors ?? {}}
+        errors={errors}
       />,
     );
   return new Elysia({ prefix: "/account", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", ({ request, currentUser }) => show(request, currentUser, {}))
-    .post("/password", async ({ request, currentUser, body }) => {
+    .get("", (call) => show(call))
+    .post("/password", async (call) => {
+      const { request, currentUser, body } = call;
       const result = await auth.changePassword(request, currentUser, {
         current: formSecret(body, "current"),
         password: formSecret(body, "password"),
@@ -53,12 +60,7 @@ export function accountPages(ctx: ConsoleContext) {
       const field = ({ wrong_password: "current", bad_password: "password" } as const)[
         result.reason as string
       ];
-      return show(
-        request,
-        currentUser,
-        { errors: { [field ?? "form"]: result.message } },
-        httpStatusOf(result.reason),
-      );
+      return show(call, { [field ?? "form"]: result.message }, httpStatusOf(result.reason));
     })
     .post("/sessions/revoke-others", async ({ request, currentUser }) => {
       await revokeOtherSessions(db, currentUser);

@@ -12,7 +12,7 @@ import {
 import { Activity, type ActivityChoice, ActivityEntries, whoOf } from "../../../../views/account/activity";
 import { subjectsOf } from "../../../../views/account/activity-entry";
 import { isHtmx } from "../../../../views/render";
-import { answer, type ConsoleContext, formText, signedIn } from "../../page-kit";
+import { type ConsoleContext, formText, signedIn } from "../../page-kit";
 
 const PATH = "/account/activity";
 const PAGE_SIZE = 50;
@@ -21,7 +21,7 @@ export function activityPages(ctx: ConsoleContext) {
   const { db } = ctx;
   return new Elysia({ prefix: PATH, detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", async ({ request, currentUser, account, query }) => {
+    .get("", async ({ request, page, account, query }) => {
       const before = formText(query, "before") || undefined;
       const choice = {
         kind: formText(query, "kind"),
@@ -46,9 +46,8 @@ export function activityPages(ctx: ConsoleContext) {
           ? `${PATH}?${new URLSearchParams([...chosen, ["before", entries.at(-1)!.id]])}`
           : undefined;
       const listed = { entries, subjects, isFiltered: chosen.length > 0, older, now: new Date() };
-      return answer(
-        request,
-        { title: "Activity", currentUser, active: "members" },
+      return page(
+        { title: "Activity", active: "members" },
         isHtmx(request) ? (
           <ActivityEntries {...listed} />
         ) : (

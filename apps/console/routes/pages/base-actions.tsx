@@ -1,6 +1,5 @@
 /** The actions on a base that are no resource: each setting, with the question before one that retypes columns, and the pause. */
 import { Elysia } from "elysia";
-import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import {
   type Base,
   type ChangeEffect,
@@ -19,25 +18,23 @@ import { indexLines, readSetting } from "../../../../views/base/setting-form";
 import { ChangedSetting } from "../../../../views/base/settings";
 import { Confirm } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
-import { answerOnBase } from "../../base-page";
+import { onOneBase } from "../../base-page";
 import { pageSizeOf } from "../../change-figures";
-import { formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, finish, formText, goTo, onOneBase } from "../../page-kit";
+import { formResultOf } from "../../form-error";
+import { type ConsoleContext, finish, formText, goTo } from "../../page-kit";
 import { settingsView } from "../../resources/base-settings";
 import { cachedShape } from "../../shape-cache";
 
 export function baseActions(ctx: ConsoleContext) {
-  const by = (currentUser: CurrentUser) => ({ ...ctx, actor: actorOf(currentUser) });
-
   return new Elysia({ name: "base-actions", detail: { hide: true } })
     .use(onOneBase(ctx))
-    .get("/bases/:id/settings/indexes/columns", async ({ request, currentUser, base, query }) => {
+    .get("/bases/:id/settings/indexes/columns", async ({ page, base, query }) => {
       const { tables } = await cachedShape(ctx, base);
       const table = tables.find(({ name }) => name === query.table);
       if (!table) throw new BasetideError("not_found", `There is no table ${query.table} in this database`);
-      return answer(request, { title: "Settings", currentUser }, <IndexColumns table={table} />);
+      return page({ title: "Settings" }, <IndexColumns table={table} />);
     })
-    .get("/bases/:id/settings/:name", async ({ request, currentUser, base, params, query }) => {
+    .get("/bases/:id/settings/:name", async ({ request, page, base, basePage, params, query }) => {
       const setting = settingByName(params.name);
       const back = `/bases/${base.id}/settings`;
       const key = setting && retypingSettings.find((one) => one === setting.key);
@@ -57,31 +54,29 @@ export function baseActions(ctx: ConsoleContext) {
           action={`${back}/${setting.name}`}
         />
       );
-      if (isDialog) return answer(request, { title, currentUser }, question);
-      return answerOnBase(request, currentUser, base, { place: "settings", title }, question);
+      return isDialog ? page({ title }, question) : basePage({ place: "settings", title }, question);
     })
-    .post("/bases/:id/settings/:name", async ({ request, currentUser, base, params, body }) => {
+    .post("/bases/:id/settings/:name", async ({ request, page, base, basePage, by, params, body }) => {
       const setting = settingByName(params.name);
       if (!setting?.section) throw new BasetideError("not_found", "This setting does not exist");
       const written = setting.type === "indexes" ? indexesIn(base, body) : formText(body, "value");
       const save = async () => {
         const read = readSetting(setting, written);
         const value = Array.isArray(read) ? await resolveIndexes(ctx, base, read) : read;
-        return updateSettings(by(currentUser), base, { [setting.key]: value });
+        return updateSettings(by, base, { [setting.key]: value });
       };
       if (isHtmx(request)) {
-        const view = <ChangedSetting base={await save()} setting={setting} />;
-        return answer(request, { title: "Settings", currentUser }, view);
+        return page({ title: "Settings" }, <ChangedSetting base={await save()} setting={setting} />);
       }
-      const formError = await formErrorOf(save);
-      if (!formError) return finish(request, `/bases/${base.id}/settings`, savedText(setting));
-      const { message: error, status } = formError;
+      const { failed } = await formResultOf(save);
+      if (!failed) return finish(request, `/bases/${base.id}/settings`, savedText(setting));
+      const { message: error, status } = failed;
       const view = await settingsView(ctx, base, { refused: { name: setting.name, written, error } });
-      return answerOnBase(request, currentUser, base, { place: "settings", title: "Settings", status }, view);
+      return basePage({ place: "settings", title: "Settings", status }, view);
     })
-    .post("/bases/:id/pause", async ({ request, currentUser, base, body }) => {
+    .post("/bases/:id/pause", async ({ request, base, by, body }) => {
       const paused = formText(body, "paused") === "on";
-      await updateSettings(by(currentUser), base, { paused });
+      await updateSettings(by, base, { paused });
       const text = paused ? "Syncing is paused. Your data stays queryable." : "Syncing resumed.";
       return finish(request, `/bases/${base.id}`, text);
     });

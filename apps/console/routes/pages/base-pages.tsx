@@ -1,9 +1,7 @@
 /** The pages of one base: overview with the sync state and tables, freshness, schema changes, issues, runs. */
 import { Elysia } from "elysia";
-import { type Account, actorOf } from "../../../../core/control/accounts";
 import {
   type Base,
-  getBase,
   listRuns,
   listSchemaChanges,
   recordWatched,
@@ -14,7 +12,6 @@ import {
 import { budgetOf, quotaUse } from "../../../../core/control/budgets";
 import { baseHistory, type HistoryRange, historyRanges, lagHistory } from "../../../../core/control/history";
 import { browseIssues } from "../../../../core/data-browser";
-import { BasetideError } from "../../../../core/errors";
 import { serverNow } from "../../../../core/postgres";
 import { SchemaChanges } from "../../../../views/base/changes";
 import { BaseFrame } from "../../../../views/base/frame";
@@ -23,11 +20,10 @@ import { IssueRecords } from "../../../../views/base/issue-records";
 import { IssuesPage } from "../../../../views/base/issues";
 import { BaseList, BaseRows, isFreshList } from "../../../../views/base/list";
 import { needsSlowFacts, Overview, OverviewNews, type SlowFacts } from "../../../../views/base/overview";
-import type { BasePlace } from "../../../../views/base/pages";
 import { RunsPage } from "../../../../views/base/runs";
 import { isHtmx } from "../../../../views/render";
-import { answerOnBase } from "../../base-page";
-import { answer, type ConsoleContext, finish, formText, noNews, signedIn } from "../../page-kit";
+import { onOneBase } from "../../base-page";
+import { type ConsoleContext, finish, formText, noNews, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
 import { LISTED } from "../../schemas/parts";
 import { cachedTables } from "../../shape-cache";
@@ -39,8 +35,7 @@ const LISTED_RUNS = 200;
 export function basePages(ctx: ConsoleContext) {
   const { db } = ctx;
 
-  async function currentFacts(id: string, account: Account) {
-    const base = await getBase(db, id, account.id);
+  async function currentFacts(base: Base) {
     await recordWatched(ctx, base);
     const keyHelpUrl = ctx.platforms.find((platform) => platform.id === base.platform)?.keyHelpUrl;
     return { base, keyHelpUrl, now: serverNow(base) };
@@ -56,54 +51,53 @@ export function basePages(ctx: ConsoleContext) {
     return { history, use, budget, changes };
   }
 
-  return new Elysia({ name: "base-pages", detail: { hide: true } })
+  const listPage = new Elysia()
     .use(signedIn(ctx))
-    .get("/bases", async ({ request, currentUser, account, query }) => {
+    .get("/bases", async ({ request, page, account, query }) => {
       if (isHtmx(request) && isFreshList(query.at, new Date())) return noNews();
       const list = await readList(db, account.id, readChoice(query));
       const view = isHtmx(request) ? <BaseRows {...list} /> : <BaseList {...list} />;
-      return answer(request, { title: "Bases", currentUser, active: "bases" }, view);
-    })
-    .get("/bases/:id", async ({ request, currentUser, account, params }) => {
-      const facts = await currentFacts(params.id, account);
+      return page({ title: "Bases", active: "bases" }, view);
+    });
+  const pages = new Elysia()
+    .use(onOneBase(ctx))
+    .get("/bases/:id", async ({ page, base }) => {
+      const facts = await currentFacts(base);
       const view = (
-        <BaseFrame base={facts.base} place="overview">
-          <Overview {...facts} {...(await slowFacts(facts.base, facts.now))} />
+        <BaseFrame base={base} place="overview">
+          <Overview {...facts} {...(await slowFacts(base, facts.now))} />
         </BaseFrame>
       );
-      return answer(
-        request,
-        { title: facts.base.name, currentUser, active: "bases", base: facts.base },
-        view,
-      );
+      return page({ title: base.name, active: "bases", base }, view);
     })
-    .get("/bases/:id/live", async ({ request, currentUser, account, params, query }) => {
-      const facts = await currentFacts(params.id, account);
-      const seen = typeof query.seen === "string" ? query.seen : "";
+    .get("/bases/:id/live", async ({ page, base, query }) => {
+      const facts = await currentFacts(base);
       const slowAt = Number(query.at);
-      const slow = needsSlowFacts(slowAt, facts.now) ? await slowFacts(facts.base, facts.now) : null;
-      const view = <OverviewNews {...facts} slow={slow} slowAt={slowAt} seen={seen} />;
-      return answer(
-        request,
-        { title: facts.base.name, currentUser, active: "bases", base: facts.base },
-        view,
-      );
+      const slow = needsSlowFacts(slowAt, facts.now) ? await slowFacts(base, facts.now) : null;
+      const view = <OverviewNews {...facts} slow={slow} slowAt={slowAt} seen={textOf(query.seen)} />;
+      return page({ title: base.name, active: "bases", base }, view);
     })
-    .get("/bases/:id/freshness", async ({ request, currentUser, account, params, query }) => {
-      const base = await getBase(db, params.id, account.id);
-      const { range } = query;
-      const known = typeof range === "string" && Object.hasOwn(historyRanges, range);
-      const history = await baseHistory(
-        db,
-        base,
-        known ? (range as HistoryRange) : undefined,
-        serverNow(base),
-      );
-      const view = <FreshnessPage base={base} history={history} now={serverNow(base)} />;
-      return answerOnBase(request, currentUser, base, { place: "freshness", title: "Freshness" }, view);
+    .get("/bases/:id/freshness", async ({ base, basePage, query: { range = "" } }) => {
+      const now = serverNow(base);
+      const known = Object.hasOwn(historyRanges, range) ? (range as HistoryRange) : undefined;
+      const view = <FreshnessPage base={base} history={await baseHistory(db, base, known, now)} now={now} />;
+      return basePage({ place: "freshness", title: "Freshness" }, view);
     })
-    .get("/bases/:id/issues/records", async ({ request, currentUser, account, params, query }) => {
-      const base = await getBase(db, params.id, account.id);
+    .get("/bases/:id/runs", async ({ base, basePage }) => {
+      const view = <RunsPage runs={await listRuns(db, base.id, LISTED_RUNS)} now={serverNow(base)} />;
+      return basePage({ place: "runs", title: "Runs" }, view);
+    })
+    .get("/bases/:id/schema-changes", async ({ base, basePage }) => {
+      const changes = await listSchemaChanges(db, base.id, LISTED);
+      const view = <SchemaChanges changes={changes} now={serverNow(base)} />;
+      return basePage({ place: "schema", title: "Schema changes" }, view);
+    })
+    .get("/bases/:id/issues", async ({ base, basePage }) => {
+      const hasFields = base.issueCount > 0 || base.settings.mutedFields.length > 0;
+      const shape = hasFields ? await cachedTables(ctx, base) : [];
+      return basePage({ place: "issues", title: "Issues" }, <IssuesPage base={base} shape={shape} />);
+    })
+    .get("/bases/:id/issues/records", async ({ currentUser, base, basePage, query }) => {
       await requireReadable(ctx, currentUser, base);
       const names = { table: textOf(query.table), column: textOf(query.field), reason: textOf(query.reason) };
       const after = textOf(query.after);
@@ -116,43 +110,22 @@ export function basePages(ctx: ConsoleContext) {
           table === names.table && column === names.column && reason === names.reason,
       );
       const view = <IssueRecords {...{ base, shape, page }} group={known ?? names} isFirst={after === ""} />;
-      return answerOnBase(request, currentUser, base, { place: "issues", title: "Issues" }, view);
+      return basePage({ place: "issues", title: "Issues" }, view);
     })
-    .post("/bases/:id/issues/mute", async ({ request, currentUser, account, params, body }) => {
-      const base = await getBase(db, params.id, account.id);
+    .post("/bases/:id/issues/mute", async ({ request, base, by, body }) => {
       const field = { table_id: formText(body, "table_id"), field_id: formText(body, "field_id") };
       const isMuted = formText(body, "muted") === "on";
       const others = base.settings.mutedFields
         .map(({ tableId, fieldId }) => ({ table_id: tableId, field_id: fieldId }))
         .filter(({ table_id, field_id }) => table_id !== field.table_id || field_id !== field.field_id);
       const mutedFields = await resolveMutedFields(ctx, base, isMuted ? [...others, field] : others);
-      await updateSettings({ ...ctx, actor: actorOf(currentUser) }, base, { mutedFields });
+      await updateSettings(by, base, { mutedFields });
       const text = isMuted
         ? "Muted. Issues of this field do not count."
         : "Issues of this field count again.";
       return finish(request, `/bases/${base.id}/issues`, text);
-    })
-    .get("/bases/:id/:place", async ({ request, currentUser, account, params }) => {
-      const [base, runs] = await Promise.all([
-        getBase(db, params.id, account.id),
-        params.place === "runs" ? listRuns(db, params.id, LISTED_RUNS) : [],
-      ]);
-      const page = (place: BasePlace, title: string, view: preact.VNode) =>
-        answerOnBase(request, currentUser, base, { place, title }, view);
-      if (params.place === "runs")
-        return page("runs", "Runs", <RunsPage runs={runs} now={serverNow(base)} />);
-      if (params.place === "schema-changes") {
-        const changes = await listSchemaChanges(db, base.id, LISTED);
-        const view = <SchemaChanges changes={changes} now={serverNow(base)} />;
-        return page("schema", "Schema changes", view);
-      }
-      if (params.place === "issues") {
-        const hasFields = base.issueCount > 0 || base.settings.mutedFields.length > 0;
-        const shape = hasFields ? await cachedTables(ctx, base) : [];
-        return page("issues", "Issues", <IssuesPage base={base} shape={shape} />);
-      }
-      throw new BasetideError("not_found", "This page does not exist");
     });
+  return new Elysia({ name: "base-pages", detail: { hide: true } }).use(listPage).use(pages);
 }
 
 function textOf(value: unknown): string {

@@ -4,7 +4,7 @@
  * The page's form may lead to the client's own address, and to no other.
  */
 import { Elysia } from "elysia";
-import { type AgentScope, actorOf, agentScopes, type CurrentUser } from "../../../../core/control/accounts";
+import { type AgentScope, agentScopes } from "../../../../core/control/accounts";
 import {
   type Agent,
   createAgentWithoutToken,
@@ -24,8 +24,8 @@ import { ConnectClient, type RedirectTarget } from "../../../../views/account/co
 import { ErrorView } from "../../../../views/error";
 import { securityHeaders } from "../../../../views/render";
 import { AUTHORIZE_PATH, type Begun } from "../../auth/oauth";
-import { formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
+import { formResultOf } from "../../form-error";
+import { type ConsoleContext, formText, goTo, type PageCall, signedIn } from "../../page-kit";
 
 /** The value of the choice to create one. */
 const NEW_AGENT = "new";
@@ -41,12 +41,11 @@ type Asked = Extract<Begun, { kind: "ask" }>;
 export function connectClientPages(ctx: ConsoleContext) {
   const { auth, db } = ctx;
   const ask = async (
-    request: Request,
-    currentUser: CurrentUser,
+    { page, account }: PageCall,
     asked: Asked,
     failed: { message: string; form: ConnectForm } | null = null,
   ) => {
-    const accountId = currentUser.account.id;
+    const accountId = account.id;
     const [agents, roles, bases] = await Promise.all([
       listAgents(db, accountId),
       sqlUsersOfAgents(db, accountId),
@@ -59,7 +58,7 @@ export function connectClientPages(ctx: ConsoleContext) {
       redirect: targetOf(asked.redirectUri),
       asksToPropose: asked.scopes.includes("agent:propose"),
       query,
-      account: currentUser.account.email,
+      account: account.email,
       agents: agents.map((agent) => ({ ...agent, roles: roles.get(agent.id) ?? [] })),
       bases: bases.map(({ id, name, sourceBaseId }) => ({ id, name: name || sourceBaseId })),
       chosen: failed?.form ?? {
@@ -71,25 +70,23 @@ export function connectClientPages(ctx: ConsoleContext) {
       error: failed?.message,
     };
     const headers = { "content-security-policy": policyFor(asked.redirectUri) };
-    return answer(
-      request,
-      { title: `Connect ${props.name}`, currentUser, width: "narrow", status: failed ? 422 : 200, headers },
+    return page(
+      { title: `Connect ${props.name}`, width: "narrow", status: failed ? 422 : 200, headers },
       <ConnectClient {...props} />,
     );
   };
   const begins = new RateWindow(BEGINS_A_MINUTE, 60_000);
-  const begin = (request: Request, { userId }: CurrentUser) => {
-    const waitMs = begins.take(userId);
+  const begin = ({ currentUser }: PageCall, request: Request) => {
+    const waitMs = begins.take(currentUser.userId);
     if (waitMs === 0) return auth.oauth.begin(request);
     const retryAfterSeconds = Math.ceil(waitMs / 1000);
     throw new BasetideError("rate_limited", `Too many requests. Retry in ${retryAfterSeconds} s`, {
       details: { retryAfterSeconds },
     });
   };
-  const refused = (request: Request, currentUser: CurrentUser, { code, reason }: Refused) =>
-    answer(
-      request,
-      { title: "This program cannot be connected", currentUser, width: "narrow", status: 400 },
+  const refused = ({ page }: PageCall, { code, reason }: Refused) =>
+    page(
+      { title: "This program cannot be connected", width: "narrow", status: 400 },
       <ErrorView
         title="This program cannot be connected"
         message={`It sent a request that Basetide refuses: ${reason || "unknown error"} (${code}).`}
@@ -98,51 +95,52 @@ export function connectClientPages(ctx: ConsoleContext) {
     );
   /** The agent that the form names, or a new one. */
   const chosen = async (
-    currentUser: CurrentUser,
+    { account: { id: accountId }, by }: PageCall,
     form: ConnectForm,
   ): Promise<{ agent: Agent; isNew: boolean }> => {
-    const accountId = currentUser.account.id;
     if (form.agent !== NEW_AGENT) return { agent: await getAgent(db, accountId, form.agent), isNew: false };
-    const actor = actorOf(currentUser);
     const bases = form.bases.map((baseId) => ({ baseId }));
     const wanted = { name: form.name, bases, mayPropose: form.mayPropose };
-    return { agent: await createAgentWithoutToken({ ...ctx, actor }, accountId, wanted), isNew: true };
+    return { agent: await createAgentWithoutToken(by, accountId, wanted), isNew: true };
   };
   return new Elysia({ detail: { hide: true } })
     .use(signedIn(ctx))
-    .get(AUTHORIZE_PATH, async ({ request, currentUser }) => {
-      const begun = await begin(request, currentUser);
+    .get(AUTHORIZE_PATH, async (call) => {
+      const { request } = call;
+      const begun = await begin(call, request);
       if (begun.kind === "redirect") return goTo(request, begun.url);
-      return begun.kind === "ask" ? ask(request, currentUser, begun) : refused(request, currentUser, begun);
+      return begun.kind === "ask" ? ask(call, begun) : refused(call, begun);
     })
-    .post(AUTHORIZE_PATH, async ({ request, currentUser, body }) => {
+    .post(AUTHORIZE_PATH, async (call) => {
+      const { request, by, body } = call;
       const form = formOf(body);
       if (!form.isAllowed) {
         const url = await auth.oauth.decide(request, { query: form.query, agentId: "", scopes: null });
         return goTo(request, url);
       }
-      let url = "";
-      const failed = await formErrorOf(async () => {
-        const { agent, isNew } = await chosen(currentUser, form);
+      const { failed, value: next } = await formResultOf(async () => {
+        const { agent, isNew } = await chosen(call, form);
         const scopes = grantedScopes(agent, scopesOf(form));
+        let url = "";
         try {
           url = await auth.oauth.decide(request, { query: form.query, agentId: agent.id, scopes });
         } finally {
           // It is for this client alone.
-          if (isNew && !hasCode(url)) await revokeAgent({ ...ctx, actor: actorOf(currentUser) }, agent);
+          if (isNew && !hasCode(url)) await revokeAgent(by, agent);
         }
-        if (!hasCode(url)) return;
+        if (!hasCode(url)) return url;
         const clientId = new URLSearchParams(form.query).get("client_id") ?? "";
-        await recordConnected(db, actorOf(currentUser), agent, { clientId, scopes });
+        await recordConnected(db, by.actor, agent, { clientId, scopes });
+        return url;
       });
-      if (!failed) return goTo(request, url);
+      if (!failed) return goTo(request, next);
       // The request itself, shown again with what is wrong in the form.
       const again = new Request(new URL(`${AUTHORIZE_PATH}?${form.query}`, request.url), {
         headers: request.headers,
       });
-      const begun = await begin(again, currentUser);
+      const begun = await begin(call, again);
       if (begun.kind !== "ask") throw new BasetideError(failed.code, failed.message);
-      return ask(request, currentUser, begun, { message: failed.message, form });
+      return ask(call, begun, { message: failed.message, form });
     });
 }
 

@@ -1,7 +1,6 @@
 /** The last steps of connecting a base: its connection details for each program, its SQL users, and first queries. */
 import { Elysia } from "elysia";
-import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
-import { type AskedWrites, type Base, createSqlUserOf } from "../../../../core/control/bases";
+import { type AskedWrites, createSqlUserOf } from "../../../../core/control/bases";
 import {
   type Credentials,
   type Database,
@@ -9,7 +8,6 @@ import {
   getSqlUser,
   hiddenCredentials,
   listSqlUsers,
-  type SqlUser,
   setReadingUrl,
   showCredentials,
   showSqlUserCredentials,
@@ -21,9 +19,9 @@ import { FirstQueries } from "../../../../views/base/ready";
 import { SqlUsers } from "../../../../views/base/sql-users";
 import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
-import { answerOnBase } from "../../base-page";
-import { type FormError, formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, finish, formText, onOneBase } from "../../page-kit";
+import { type BaseCall, onOneBase } from "../../base-page";
+import { type FormError, formResultOf } from "../../form-error";
+import { type ConsoleContext, finish, formText } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
 import { offeredSslMode } from "../../tls-offers";
 
@@ -32,16 +30,13 @@ const FIRST_QUERIES = 3;
 
 export function connectPages(ctx: ConsoleContext) {
   const { db } = ctx;
-  const by = (currentUser: CurrentUser) => ({ ...ctx, actor: actorOf(currentUser) });
 
   /**
    * The page, or its dialog: with the credentials of the database's own role, or of the SQL user `query.user`. The password
    * is in it, and the look is recorded, only if `isShown`.
    */
   async function show(
-    request: Request,
-    currentUser: CurrentUser,
-    base: Base,
+    { request, page, base, basePage, by }: BaseCall,
     query: { with?: string | undefined; user?: string | undefined },
     form: { name: string; writes?: string; error?: FormError; urlError?: FormError } = { name: "" },
     isShown = false,
@@ -49,10 +44,7 @@ export function connectPages(ctx: ConsoleContext) {
     const database = await getDatabase(db, base.database.id);
     const isHosted = database.clusterId !== null;
     const user = query.user === undefined ? undefined : await getSqlUser(db, database.id, query.user);
-    const reveal = () =>
-      user
-        ? showSqlUserCredentials(by(currentUser), database, user)
-        : showCredentials(by(currentUser), database);
+    const reveal = () => (user ? showSqlUserCredentials(by, database, user) : showCredentials(by, database));
     const credentials = await (isShown ? reveal() : hiddenCredentials(ctx, database, user));
     const connect = (
       <Connect
@@ -67,14 +59,9 @@ export function connectPages(ctx: ConsoleContext) {
       />
     );
     const title = user ? `Connect as ${user.name}` : "Connect";
-    const page = { place: "connect", title, status: (form.error ?? form.urlError)?.status } as const;
-    if (isHtmx(request))
-      return answer(request, { title, currentUser }, <DialogContent title={title}>{connect}</DialogContent>);
-    return answerOnBase(
-      request,
-      currentUser,
-      base,
-      page,
+    if (isHtmx(request)) return page({ title }, <DialogContent title={title}>{connect}</DialogContent>);
+    return basePage(
+      { place: "connect", title, status: (form.error ?? form.urlError)?.status },
       <>
         <Card id="connect" title={title}>
           {connect}
@@ -95,45 +82,42 @@ export function connectPages(ctx: ConsoleContext) {
 
   return new Elysia({ name: "connect-pages", detail: { hide: true } })
     .use(onOneBase(ctx))
-    .get("/bases/:id/connect", ({ request, currentUser, base, query }) =>
-      show(request, currentUser, base, query),
-    )
-    .post("/bases/:id/connect", async ({ request, currentUser, base, body }) => {
+    .get("/bases/:id/connect", (call) => show(call, call.query))
+    .post("/bases/:id/connect", async (call) => {
+      const { body } = call;
       const chosen = { with: formText(body, "with"), user: formText(body, "user") || undefined };
-      return show(request, currentUser, base, chosen, undefined, true);
+      return show(call, chosen, undefined, true);
     })
-    .post("/bases/:id/sql-users", async ({ request, currentUser, base, body }) => {
+    .post("/bases/:id/sql-users", async (call) => {
+      const { request, base, by, body } = call;
       const [name, writes] = [formText(body, "name"), formText(body, "writes")];
-      const created: SqlUser[] = [];
-      const error = await formErrorOf(async () => {
-        created.push(await createSqlUserOf(by(currentUser), base, name, writtenTables(writes)));
-      });
-      const [user] = created;
-      if (error || !user)
-        return show(request, currentUser, base, {}, { name, writes, ...(error && { error }) });
+      const { failed: error, value: user } = await formResultOf(() =>
+        createSqlUserOf(by, base, name, writtenTables(writes)),
+      );
+      if (error) return show(call, {}, { name, writes, error });
       const path = `/bases/${base.id}/connect?user=${user.id}`;
       return finish(request, path, `SQL user “${user.name}” created. Show its password to connect with it.`);
     })
-    .post("/bases/:id/connect/reading-url", async ({ request, currentUser, base, body }) => {
+    .post("/bases/:id/connect/reading-url", async (call) => {
+      const { request, base, by, body } = call;
       const database = await getDatabase(db, base.database.id);
-      const urlError = await formErrorOf(() =>
-        setReadingUrl(by(currentUser), database, formText(body, "url")),
+      const { failed: urlError } = await formResultOf(() =>
+        setReadingUrl(by, database, formText(body, "url")),
       );
-      if (urlError) return show(request, currentUser, base, {}, { name: "", urlError });
+      if (urlError) return show(call, {}, { name: "", urlError });
       return finish(
         request,
         `/bases/${base.id}/connect`,
         "Reading URL saved. Viewers can read this base now.",
       );
     })
-    .get("/bases/:id/ready", async ({ request, currentUser, base }) => {
+    .get("/bases/:id/ready", async ({ request, page, base, basePage }) => {
       const { tables } = await cachedShape(ctx, base);
       const counts = new Map(base.tables.map(({ name, records }) => [name, records]));
       const queries = sampleQueries(base.database.schema, tables, counts).slice(0, FIRST_QUERIES);
       const first = <FirstQueries base={base} queries={queries} />;
       const title = "First queries";
-      if (isHtmx(request)) return answer(request, { title, currentUser }, first);
-      return answerOnBase(request, currentUser, base, { place: "overview", title }, first);
+      return isHtmx(request) ? page({ title }, first) : basePage({ place: "overview", title }, first);
     });
 }
 

@@ -1,5 +1,6 @@
 /** The data browser: the rows of a base's tables, one record, and downloads. */
 import { Elysia } from "elysia";
+import type { VNode } from "preact";
 import type { Base } from "../../../../core/control/bases";
 import {
   browsableTables,
@@ -14,7 +15,6 @@ import {
 } from "../../../../core/data-browser";
 import { type BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
 import { allowLongAnswer } from "../../../../core/http";
-import { BaseFrame } from "../../../../views/base/frame";
 import { ErrorNote } from "../../../../views/components";
 import { DataFrame, IndexHint, NoTables, TablePage } from "../../../../views/data/page";
 import { recordPath, tablePath } from "../../../../views/data/paths";
@@ -22,79 +22,57 @@ import { NoRecord, RecordPanel, RecordView, titleOf } from "../../../../views/da
 import { FilterForm } from "../../../../views/data/tools";
 import { isHtmx, securityHeaders } from "../../../../views/render";
 import { dataScript } from "../../assets";
+import { type BaseCall, onOneBase } from "../../base-page";
 import { readCookie, writeCookie, YEAR_S } from "../../cookies";
-import { answer, type ConsoleContext, goTo, onOneBase } from "../../page-kit";
+import { type ConsoleContext, goTo } from "../../page-kit";
 import { requireReadable } from "../../readable";
 import { answerThumbnail, THUMBNAIL_ROUTE } from "./thumbnails";
 
 export function dataPages(ctx: ConsoleContext) {
   return new Elysia({ name: "data-pages", detail: { hide: true } })
     .use(onOneBase(ctx))
-    .get("/bases/:id/data", async ({ request, currentUser, base }) => {
+    .get("/bases/:id/data", async (call) => {
+      const { request, base } = call;
       const tables = browsableTables(base);
       const first = tables.find(({ records }) => records > 0) ?? tables[0];
       if (first) return goTo(request, tablePath(base.id, first.name));
-      return answer(
-        request,
-        { title: `Data · ${base.name}`, currentUser, active: "bases", base },
-        <InFrame base={base}>
-          <NoTables base={base} />
-        </InFrame>,
-      );
+      return dataPage(call, { title: "Data" }, <NoTables base={base} />);
     })
-    .get("/bases/:id/data/:table", async ({ request, currentUser, base, params }) => {
+    .get("/bases/:id/data/:table", async (call) => {
+      const { request, currentUser, base, params } = call;
+      const { table } = params;
       const query = new URL(request.url).searchParams;
       const keep = query.get("keep");
-      if (keep !== null)
-        return keepColumns(ctx, request, query, { keep, path: tablePath(base.id, params.table) });
+      if (keep !== null) return keepColumns(ctx, request, query, { keep, path: tablePath(base.id, table) });
       const state = stateOf(request, query);
-      const known = base.tables.find(({ name }) => name === params.table)?.source_name;
-      const page = {
-        title: `${known ?? params.table} · ${base.name}`,
-        currentUser,
-        active: "bases",
-        base,
-      } as const;
+      const known = base.tables.find(({ name }) => name === table)?.source_name;
+      const title = known ?? table;
       try {
         await requireReadable(ctx, currentUser, base);
-        const read = await browsePage(ctx, base, params.table, state);
-        const panel = await openRecord(
-          ctx,
-          base,
-          params.table,
-          query,
-          tablePath(base.id, params.table, state),
-        );
+        const read = await browsePage(ctx, base, table, state);
+        const panel = await openRecord(ctx, base, table, query, tablePath(base.id, table, state));
         const status = read.state.filters.some(({ problem }) => problem) ? 422 : 200;
-        return answer(
-          request,
-          { ...page, status },
-          <InFrame base={base} table={params.table} panel={panel}>
-            <TablePage base={base} page={read} />
-          </InFrame>,
-        );
+        return dataPage(call, { title, status, table, panel }, <TablePage base={base} page={read} />);
       } catch (error) {
         if (!isShownInFrame(error)) throw error;
         const sort = state.sort?.column;
         const isSortSlow = isTooSlow(error) && sort !== undefined;
-        return answer(
-          request,
-          { ...page, status: httpStatus[error.code] },
-          <InFrame base={base} table={params.table}>
-            <ErrorNote title={known ?? "These rows cannot be shown now"}>
-              <p>{error.message}.</p>
-              {isSortSlow ? (
-                <p>
-                  <IndexHint base={base} table={params.table} column={sort} />
-                </p>
-              ) : null}
-              {writeState(state) === "" ? null : (
-                <p>
-                  <a href={tablePath(base.id, params.table)}>Show the table without filters and sorting</a>
-                </p>
-              )}
-            </ErrorNote>
-          </InFrame>,
+        return dataPage(
+          call,
+          { title, status: httpStatus[error.code], table },
+          <ErrorNote title={known ?? "These rows cannot be shown now"}>
+            <p>{error.message}.</p>
+            {isSortSlow ? (
+              <p>
+                <IndexHint base={base} table={table} column={sort} />
+              </p>
+            ) : null}
+            {writeState(state) === "" ? null : (
+              <p>
+                <a href={tablePath(base.id, table)}>Show the table without filters and sorting</a>
+              </p>
+            )}
+          </ErrorNote>,
         );
       }
     })
@@ -103,11 +81,8 @@ export function dataPages(ctx: ConsoleContext) {
       const query = new URL(request.url).searchParams;
       const format = query.get("format") === "json" ? "json" : "csv";
       allowLongAnswer(request);
-      const { signal } = request;
-      const { body, table } = await startDownload(ctx, base, params.table, readState(query), {
-        format,
-        signal,
-      });
+      const options = { format, signal: request.signal } as const;
+      const { body, table } = await startDownload(ctx, base, params.table, readState(query), options);
       return new Response(body, {
         headers: {
           ...securityHeaders,
@@ -119,43 +94,46 @@ export function dataPages(ctx: ConsoleContext) {
         },
       });
     })
-    .get("/bases/:id/data/:table/filters", async ({ request, currentUser, base, params }) => {
+    .get("/bases/:id/data/:table/filters", async ({ request, currentUser, page, base, params }) => {
       await requireReadable(ctx, currentUser, base);
       const state = readState(new URL(request.url).searchParams);
       if (!isHtmx(request)) return goTo(request, tablePath(base.id, params.table, state));
       const read = await browseFilters(ctx, base, params.table, state);
-      const page = { title: "Filters", currentUser, active: "bases", base } as const;
-      return answer(request, page, <FilterForm isDraft baseId={base.id} page={read} />);
+      return page({ title: "Filters" }, <FilterForm isDraft baseId={base.id} page={read} />);
     })
-    .get(THUMBNAIL_ROUTE, (context) => answerThumbnail(ctx, context))
-    .get("/bases/:id/data/:table/:record", async ({ request, currentUser, base, params }) => {
+    .get(THUMBNAIL_ROUTE, (call) => answerThumbnail(ctx, call))
+    .get("/bases/:id/data/:table/:record", async (call) => {
+      const { request, currentUser, page, base, params } = call;
       await requireReadable(ctx, currentUser, base);
       const record = await browseRecord(ctx, base, params.table, params.record);
-      const view = isHtmx(request) ? (
-        <RecordPanel base={base} record={record} />
-      ) : (
-        <InFrame
-          base={base}
-          table={params.table}
-          panel={
-            await openRecord(
-              ctx,
-              base,
-              params.table,
-              new URL(request.url).searchParams,
-              recordPath(base.id, params.table, params.record),
-            )
-          }
-        >
-          <RecordView base={base} record={record} />
-        </InFrame>
-      );
-      return answer(
-        request,
-        { title: `${titleOf(record)} · ${base.name}`, currentUser, active: "bases", base },
-        view,
+      const title = titleOf(record);
+      if (isHtmx(request)) return page({ title }, <RecordPanel base={base} record={record} />);
+      const query = new URL(request.url).searchParams;
+      const closed = recordPath(base.id, params.table, params.record);
+      const panel = await openRecord(ctx, base, params.table, query, closed);
+      return dataPage(
+        call,
+        { title, table: params.table, panel },
+        <RecordView base={base} record={record} />,
       );
     });
+}
+
+/** @param facts.table the one that the list of tables marks */
+function dataPage(
+  { base, basePage }: BaseCall,
+  { table, panel, ...facts }: { title: string; status?: number; table?: string; panel?: VNode | undefined },
+  view: VNode,
+): Response {
+  return basePage(
+    { place: "data", ...facts },
+    <>
+      <DataFrame base={base} table={table} panel={panel}>
+        {view}
+      </DataFrame>
+      <script src={dataScript} defer />
+    </>,
+  );
 }
 
 /** The columns that this browser keeps for a table, as the query of a link. */
@@ -205,27 +183,6 @@ async function openRecord(
     if (!isBasetideError(error, "not_found")) throw error;
     return <NoRecord message={error.message} closed={closed} />;
   }
-}
-
-function InFrame({
-  base,
-  table,
-  panel,
-  children,
-}: {
-  base: Base;
-  table?: string;
-  panel?: preact.ComponentChildren;
-  children: preact.ComponentChildren;
-}) {
-  return (
-    <BaseFrame base={base} place="data">
-      <DataFrame base={base} table={table} panel={panel}>
-        {children}
-      </DataFrame>
-      <script src={dataScript} defer />
-    </BaseFrame>
-  );
 }
 
 /** Errors of the table or its database: the rest of the page is shown, with the way to other tables. */

@@ -2,8 +2,7 @@
 
 import { Elysia } from "elysia";
 import { isProblem } from "../../../../core/check-result";
-import type { CurrentUser } from "../../../../core/control/accounts";
-import { type Draft, getDraft, setDraftDestination } from "../../../../core/control/onboarding";
+import { type Draft, setDraftDestination } from "../../../../core/control/onboarding";
 import {
   checkSchemaName,
   type DatabaseCheck,
@@ -22,19 +21,17 @@ import {
 } from "../../../../views/onboarding/destination";
 import { stepPath } from "../../../../views/onboarding/frame";
 import { isHtmx } from "../../../../views/render";
-import { type FormError, formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
-import { elsewhere, stepPage } from "./onboarding";
+import { type DraftCall, elsewhere, onOneDraft, stepPage } from "../../draft-page";
+import { type FormError, formResultOf } from "../../form-error";
+import { type ConsoleContext, formText, goTo } from "../../page-kit";
 
 export function destinationPages(ctx: ConsoleContext) {
   const { db } = ctx;
 
   async function show(
-    request: Request,
-    currentUser: CurrentUser,
-    draft: Draft,
+    { request, page, draft }: DraftCall,
     shown: Partial<DestinationProps>,
-    status = 200,
+    status?: number,
   ) {
     const [databases, regions, region] = await Promise.all([
       databaseContents(db, draft.accountId),
@@ -43,50 +40,37 @@ export function destinationPages(ctx: ConsoleContext) {
     ]);
     const props = { draft, databases, regions, form: keptForm(draft, region), errors: {}, ...shown };
     const view = isHtmx(request) ? <DestinationFormView {...props} /> : <DestinationStep {...props} />;
-    return answer(request, { ...stepPage("Destination", currentUser), status }, view);
+    return page(stepPage("Destination", status), view);
   }
 
   return new Elysia({ detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/:id/destination", async ({ request, currentUser, account, params }) => {
-      const draft = await getDraft(db, params.id, account.id);
-      return elsewhere(request, draft, "destination") ?? show(request, currentUser, draft, {});
-    })
-    .post("/:id/destination", async ({ request, currentUser, account, params, body }) => {
-      const draft = await getDraft(db, params.id, account.id);
+    .use(onOneDraft(ctx))
+    .get("/:id/destination", (call) => elsewhere(call, "destination") ?? show(call, {}))
+    .post("/:id/destination", async (call) => {
+      const { request, draft, body } = call;
       const form = readForm(body, draft);
       const isTest = formText(body, "test") !== "";
       const next = stepPath(draft, "start");
       if (form.kind === "external" && form.url === "" && draft.destination?.kind === "external" && !isTest) {
         return goTo(request, next);
       }
-      const schemaError =
-        form.kind === "new" ? null : await formErrorOf(async () => checkSchemaName(schemaOf(form)));
+      const { failed: schemaError } = await formResultOf(async () =>
+        form.kind === "new" ? undefined : checkSchemaName(schemaOf(form)),
+      );
       if (schemaError) {
         const field = form.kind === "existing" ? "schema" : "externalSchema";
-        return show(request, currentUser, draft, { form, errors: { [field]: schemaError.message } }, 422);
+        return show(call, { form, errors: { [field]: schemaError.message } }, 422);
       }
-      let results: DatabaseCheck[] = [];
-      const formError = await formErrorOf(async () => {
-        results = await setDraftDestination(ctx, draft, toDestination(form));
-      });
-      if (formError) {
-        const errors = errorsByField(form.kind, formError);
-        return show(
-          request,
-          currentUser,
-          draft,
-          { form, errors, results: resultsOf(form, results) },
-          formError.status,
-        );
-      }
+      const { failed, value: results } = await formResultOf(() =>
+        setDraftDestination(ctx, draft, toDestination(form)),
+      );
+      if (failed) return show(call, { form, errors: errorsByField(form.kind, failed) }, failed.status);
       const isUsable = results.every((one) => !isProblem(one));
       if (isUsable && !isTest) return goTo(request, next);
       const errors = isUsable
         ? {}
         : { url: "This database cannot be used yet. See below for what is missing." };
-      const shown = { form, errors, results: resultsOf(form, results) };
-      return show(request, currentUser, draft, shown, isUsable ? 200 : 422);
+      return show(call, { form, errors, results: resultsOf(form, results) }, isUsable ? 200 : 422);
     });
 }
 

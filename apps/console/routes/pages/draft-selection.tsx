@@ -1,29 +1,21 @@
 /** Choosing what is copied before a base is connected, so that nothing else is ever read. */
 import { Elysia } from "elysia";
-import type { CurrentUser } from "../../../../core/control/accounts";
-import {
-  type Draft,
-  draftSelectable,
-  getDraft,
-  setDraftSelection,
-} from "../../../../core/control/onboarding";
+import { type Draft, draftSelectable, setDraftSelection } from "../../../../core/control/onboarding";
 import type { SourceSchema } from "../../../../core/source";
 import { withQuery } from "../../../../views/base/selection";
 import { StepFrame, stepPath } from "../../../../views/onboarding/frame";
-import { answer, type ConsoleContext, finish, formText, goTo, signedIn } from "../../page-kit";
+import { type DraftCall, onOneDraft, stepPage } from "../../draft-page";
+import { type ConsoleContext, finish, formText, goTo } from "../../page-kit";
 import { askedIn, saveSelection, showSelection } from "../../selection-form";
 import { TimedCache } from "../../timed-cache";
-import { stepPage } from "./onboarding";
 
 export function draftSelectionPages(ctx: ConsoleContext) {
-  const { db } = ctx;
   /** A search costs no call to the source. */
   const kept = new TimedCache<SourceSchema>({ most: 50 });
 
-  function page(request: Request, currentUser: CurrentUser, draft: Draft, view: preact.VNode, status = 200) {
-    return answer(
-      request,
-      { ...stepPage("Choose what is copied", currentUser), status },
+  function show({ page, draft }: DraftCall, view: preact.VNode, status?: number) {
+    return page(
+      stepPage("Choose what is copied", status),
       <StepFrame
         draft={draft}
         step="start"
@@ -36,17 +28,17 @@ export function draftSelectionPages(ctx: ConsoleContext) {
   }
 
   return new Elysia({ name: "draft-selection-pages", detail: { hide: true } })
-    .use(signedIn(ctx))
-    .get("/:id/selection", async ({ request, currentUser, account, params, query }) => {
-      const draft = await getDraft(db, params.id, account.id);
+    .use(onOneDraft(ctx))
+    .get("/:id/selection", async (call) => {
+      const { request, draft, query } = call;
       if (draft.baseId || !draft.sourceBase) return goTo(request, `/new/${draft.id}`);
       const { selection, sourceBase } = draft;
       const showing = { place: placeOf(draft), selection, ...askedIn(query) };
       const readSchema = () => kept.get(`${draft.id} ${sourceBase.id}`, () => draftSelectable(ctx, draft));
-      return page(request, currentUser, draft, await showSelection(showing, readSchema));
+      return show(call, await showSelection(showing, readSchema));
     })
-    .post("/:id/selection", async ({ request, currentUser, account, params, body }) => {
-      const draft = await getDraft(db, params.id, account.id);
+    .post("/:id/selection", async (call) => {
+      const { request, draft, body } = call;
       if (draft.baseId || !draft.sourceBase) return goTo(request, `/new/${draft.id}`);
       const place = placeOf(draft);
       const [search, tableId] = [formText(body, "q"), formText(body, "table")];
@@ -55,7 +47,7 @@ export function draftSelectionPages(ctx: ConsoleContext) {
         save: (asked, schema) => setDraftSelection(ctx, draft, asked, schema),
       });
       if (!refused) return finish(request, withQuery(place.path, { table: tableId, q: search }), "Saved.");
-      return page(request, currentUser, draft, refused.view, refused.status);
+      return show(call, refused.view, refused.status);
     });
 }
 

@@ -1,6 +1,5 @@
 /** Pages about the account's members, and the page that an invitation's link opens. */
 import { Elysia } from "elysia";
-import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import {
   acceptInvitation,
   changeRole,
@@ -27,6 +26,7 @@ import {
   formText,
   goTo,
   onceOf,
+  type PageCall,
   signedIn,
 } from "../../page-kit";
 
@@ -35,28 +35,25 @@ type Shown = Partial<Pick<MembersProps, "email" | "role" | "errors" | "link" | "
 export function memberPages(ctx: ConsoleContext) {
   const { auth, config, db } = ctx;
   const show = async (
-    request: Request,
-    currentUser: CurrentUser,
+    { page, currentUser }: PageCall,
     props: Shown,
-    status = 200,
+    status?: number,
     headers: Record<string, string> = {},
   ) => {
     const [members, invitations] = await Promise.all([
       listMembers(db, currentUser.account.id),
       listInvitations(db, currentUser.account.id),
     ]);
-    return answer(
-      request,
-      { title: "Members", currentUser, active: "members", status, headers },
+    return page(
+      { title: "Members", active: "members", status, headers },
       <Members {...{ currentUser, members, invitations, email: "", role: "editor", errors: {}, ...props }} />,
     );
   };
   return new Elysia({ detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/account/members", ({ request, currentUser }) =>
-      show(request, currentUser, { link: onceOf(request).link }),
-    )
-    .post("/account/members", async ({ request, currentUser, body }) => {
+    .get("/account/members", (call) => show(call, { link: onceOf(call.request).link }))
+    .post("/account/members", async (call) => {
+      const { request, currentUser, body } = call;
       const email = formText(body, "email");
       const role = formText(body, "role") || "editor";
       const accountId = currentUser.account.id;
@@ -80,29 +77,26 @@ export function memberPages(ctx: ConsoleContext) {
         const headers: Record<string, string> =
           seconds === undefined ? {} : { "retry-after": String(seconds) };
         const status = error.code === "rate_limited" ? 429 : 422;
-        return show(request, currentUser, { email, role, errors: { email: error.message } }, status, headers);
+        return show(call, { email, role, errors: { email: error.message } }, status, headers);
       }
     })
-    .post("/account/members/:id/role", async ({ request, currentUser, params, body }) => {
-      const { id: accountId, role } = currentUser.account;
-      const by = { accountId, role, actor: actorOf(currentUser) };
-      await changeRole(db, by, params.id, formText(body, "role"));
+    .post("/account/members/:id/role", async ({ request, account, by, params, body }) => {
+      const { id: accountId, role } = account;
+      await changeRole(db, { accountId, role, actor: by.actor }, params.id, formText(body, "role"));
       return finish(request, "/account/members", "Role changed.");
     })
-    .get("/account/members/:id/remove", async ({ request, currentUser, params }) => {
+    .get("/account/members/:id/remove", async ({ currentUser, page, params }) => {
       const members = await listMembers(db, currentUser.account.id);
       const member = members.find(({ userId, role }) => userId === params.id && role !== "owner");
       if (!member) throw new BasetideError("not_found", "This member does not exist");
       if (currentUser.account.role !== "owner" && member.userId !== currentUser.userId) {
         throw new BasetideError("forbidden", "Only the owner of the account may do this");
       }
-      return answer(
-        request,
-        { title: "Remove a member", currentUser, active: "members" },
-        <RemoveMember currentUser={currentUser} member={member} />,
-      );
+      const view = <RemoveMember currentUser={currentUser} member={member} />;
+      return page({ title: "Remove a member", active: "members" }, view);
     })
-    .post("/account/members/:id/remove", async ({ request, currentUser, params, body }) => {
+    .post("/account/members/:id/remove", async (call) => {
+      const { request, currentUser, params, body } = call;
       const options = {
         rotateCredentials: formText(body, "rotate_credentials") === "on",
         revokeAttachmentLinks: formText(body, "revoke_attachment_links") === "on",
@@ -115,7 +109,7 @@ export function memberPages(ctx: ConsoleContext) {
       const toast = { text: "Member removed. Passwords, links and tokens that they saw still work." };
       if (!Object.values(options).includes(true)) return finish(request, "/account/members", { toast });
       // In this answer, because no cookie holds the results of many databases. Sent again, it removes nobody.
-      return show(request, currentUser, { removal });
+      return show(call, { removal });
     })
     .post("/account/invitations/:id/withdraw", async ({ request, currentUser, params }) => {
       await withdrawInvitation(db, currentUser, params.id);

@@ -1,13 +1,12 @@
 /** The page of a base's names in SQL. */
 import { Elysia } from "elysia";
-import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import { type AskedName, type Base, resolveOwnNames, updateSettings } from "../../../../core/control/bases";
 import { BasetideError } from "../../../../core/errors";
 import type { TableSpec } from "../../../../core/replica";
-import { NamesPage, type NamesProps, TABLE_INPUT } from "../../../../views/names/names-page";
-import { answerOnBase } from "../../base-page";
-import { formErrorOf } from "../../form-error";
-import { type ConsoleContext, finish, formText, onOneBase } from "../../page-kit";
+import { NamesPage, TABLE_INPUT } from "../../../../views/names/names-page";
+import { onOneBase } from "../../base-page";
+import { formResultOf } from "../../form-error";
+import { type ConsoleContext, finish, formText } from "../../page-kit";
 import { cachedTexts, currentNames } from "../../shape-cache";
 
 export function namesPages(ctx: ConsoleContext) {
@@ -28,34 +27,29 @@ export function namesPages(ctx: ConsoleContext) {
     return { base, tables, shown, old, texts };
   }
 
-  const show = (request: Request, currentUser: CurrentUser, props: NamesProps, status?: number) =>
-    answerOnBase(
-      request,
-      currentUser,
-      props.base,
-      { place: "schema", title: "Names", status },
-      <NamesPage {...props} />,
-    );
+  const page = { place: "schema", title: "Names" } as const;
 
   return new Elysia({ name: "names-pages", detail: { hide: true } })
     .use(onOneBase(ctx))
-    .get("/bases/:id/names", async ({ request, currentUser, base, query }) => {
-      return show(request, currentUser, await find(base, query.table));
-    })
-    .post("/bases/:id/names", async ({ request, currentUser, base, query, body }) => {
+    .get("/bases/:id/names", async ({ base, basePage, query }) =>
+      basePage(page, <NamesPage {...(await find(base, query.table))} />),
+    )
+    .post("/bases/:id/names", async ({ request, base, basePage, by, query, body }) => {
       const { tables, shown } = await find(base, query.table);
       if (!shown) throw new BasetideError("not_found", "There are no tables yet");
       const names = chosenNames(base, shown, body);
-      const by = { ...ctx, actor: actorOf(currentUser) };
-      const formError = await formErrorOf(async () =>
+      const { failed } = await formResultOf(async () =>
         updateSettings(by, base, { ownNames: await resolveOwnNames(ctx, base, names) }),
       );
-      if (!formError) {
+      if (!failed) {
         const path = `/bases/${base.id}/names?table=${encodeURIComponent(shown.tableId)}`;
         return finish(request, path, "Saved. The new names are in SQL after the next sync.");
       }
-      const refused = { written: written(shown, body), error: formError.message };
-      return show(request, currentUser, { base, tables, shown, refused }, formError.status);
+      const refused = { written: written(shown, body), error: failed.message };
+      return basePage(
+        { ...page, status: failed.status },
+        <NamesPage {...{ base, tables, shown, refused }} />,
+      );
     });
 }
 

@@ -4,12 +4,9 @@
  */
 
 import { Elysia } from "elysia";
-import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import { listWorkspaces, withBudgets } from "../../../../core/control/budgets";
 import {
-  type Choice,
   createDraft,
-  type Draft,
   type DraftBudget,
   draftChoices,
   finishDraft,
@@ -23,7 +20,7 @@ import { getDatabase, locationOf } from "../../../../core/control/placement";
 import { platformById } from "../../../../core/source";
 import type { PlanForm } from "../../../../views/budget/plans";
 import { BaseStep, ChoiceForm, NoChoices, NoChoicesStep } from "../../../../views/onboarding/base";
-import { currentStep, type Step, stepPath, steps } from "../../../../views/onboarding/frame";
+import { currentStep, stepPath } from "../../../../views/onboarding/frame";
 import { KeyForm, KeyStep } from "../../../../views/onboarding/key";
 import { PlatformStep } from "../../../../views/onboarding/platform";
 import {
@@ -35,8 +32,9 @@ import {
   UNSURE,
 } from "../../../../views/onboarding/start";
 import { isHtmx } from "../../../../views/render";
-import { type FormError, formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
+import { type DraftCall, elsewhere, onOneDraft, stepPage } from "../../draft-page";
+import { type FormError, formResultOf } from "../../form-error";
+import { type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 import { planCosts, planOf } from "../../plan-question";
 import { destinationPages } from "./destination";
 import { draftSelectionPages } from "./draft-selection";
@@ -46,115 +44,84 @@ const keyErrors: readonly string[] = ["source_key_refused", "source_forbidden", 
 
 export function onboardingPages(ctx: ConsoleContext) {
   const { db } = ctx;
-  return new Elysia({ prefix: "/new", detail: { hide: true } })
+  const first = new Elysia()
     .use(signedIn(ctx))
-    .get("", async ({ request, currentUser, account }) => {
+    .get("", async ({ account, page }) => {
       const view = <PlatformStep platforms={ctx.platforms} latest={await latestDraft(db, account.id)} />;
-      return answer(request, stepPage("Connect a base", currentUser), view);
+      return page(stepPage("Connect a base"), view);
     })
     .post("", async ({ request, account, body }) => {
       const draft = await createDraft(ctx, account.id, formText(body, "platform"));
       return goTo(request, stepPath(draft, "key"));
-    })
-    .get("/:id", async ({ request, account, params }) => {
-      const draft = await getDraft(db, params.id, account.id);
-      return goTo(request, draft.baseId ? `/bases/${draft.baseId}` : stepPath(draft, currentStep(draft)));
-    })
-    .get("/:id/key", async ({ request, currentUser, account, params }) => {
-      const draft = await getDraft(db, params.id, account.id);
-      return elsewhere(request, draft, "key") ?? keyPage(ctx, request, currentUser, draft);
-    })
-    .post("/:id/key", async ({ request, currentUser, account, params, body }) => {
-      const draft = await getDraft(db, params.id, account.id);
+    });
+  const steps = new Elysia()
+    .use(onOneDraft(ctx))
+    .get("/:id", ({ request, draft }) =>
+      goTo(request, draft.baseId ? `/bases/${draft.baseId}` : stepPath(draft, currentStep(draft))),
+    )
+    .get("/:id/key", (call) => elsewhere(call, "key") ?? keyPage(ctx, call))
+    .post("/:id/key", async (call) => {
+      const { request, account, draft, body } = call;
       const key = formText(body, "key");
       const isRecheck = draft.hasKey && formText(body, "recheck") === "on";
       const keepsKey = key === "" && draft.hasKey && !isRecheck;
-      const formError = keepsKey
-        ? null
-        : await formErrorOf(() => (isRecheck ? recheckDraftKey(ctx, draft) : setDraftKey(ctx, draft, key)));
-      if (formError) return keyPage(ctx, request, currentUser, draft, { ...formError, typed: key });
+      const { failed } = await formResultOf(async () => {
+        if (!keepsKey) await (isRecheck ? recheckDraftKey(ctx, draft) : setDraftKey(ctx, draft, key));
+      });
+      if (failed) return keyPage(ctx, call, { ...failed, typed: key });
       const { reportsChanges } = await getDraft(db, draft.id, account.id);
       // The user decides whether to go on with a key that cannot be used for live sync.
       return goTo(request, stepPath(draft, reportsChanges === false && !keepsKey ? "key" : "base"));
     })
-    .get("/:id/base", async ({ request, currentUser, account, params, query }) => {
-      const draft = await getDraft(db, params.id, account.id);
-      return (
-        elsewhere(request, draft, "base") ?? basePage(ctx, request, currentUser, draft, formText(query, "q"))
-      );
-    })
-    .post("/:id/base", async ({ request, currentUser, account, params, body }) => {
-      const draft = await getDraft(db, params.id, account.id);
+    .get("/:id/base", (call) => elsewhere(call, "base") ?? basePage(ctx, call, formText(call.query, "q")))
+    .post("/:id/base", async (call) => {
+      const { request, draft, body } = call;
       const chosen = formText(body, "base");
-      const formError = await formErrorOf(() => setDraftBase(ctx, draft, chosen));
-      if (formError)
-        return basePage(ctx, request, currentUser, draft, formText(body, "q"), { ...formError, chosen });
+      const { failed } = await formResultOf(() => setDraftBase(ctx, draft, chosen));
+      if (failed) return basePage(ctx, call, formText(body, "q"), { ...failed, chosen });
       return goTo(request, stepPath(draft, "destination"));
     })
-    .get("/:id/start", async ({ request, currentUser, account, params }) => {
-      const draft = await getDraft(db, params.id, account.id);
-      return elsewhere(request, draft, "start") ?? startPage(ctx, request, currentUser, draft);
-    })
-    .post("/:id/start", async ({ request, currentUser, account, params, body }) => {
-      const draft = await getDraft(db, params.id, account.id);
+    .get("/:id/start", (call) => elsewhere(call, "start") ?? startPage(ctx, call))
+    .post("/:id/start", async (call) => {
+      const { request, by, draft, body } = call;
       const form = { plan: formText(body, "plan"), calls: formText(body, "calls") };
       const { errors, budget } = budgetFrom(form);
-      if (!budget) return startPage(ctx, request, currentUser, draft, { form, errors, status: 422 });
-      let baseId = "";
-      const formError = await formErrorOf(async () => {
-        baseId = await finishDraft({ ...ctx, actor: actorOf(currentUser) }, draft, budget);
-      });
-      if (!formError) return goTo(request, `/bases/${baseId}`);
-      const { message, status } = formError;
-      return startPage(ctx, request, currentUser, draft, { form, errors: { form: message }, status });
-    })
+      if (!budget) return startPage(ctx, call, { form, errors, status: 422 });
+      const { failed, value: baseId } = await formResultOf(() => finishDraft(by, draft, budget));
+      if (!failed) return goTo(request, `/bases/${baseId}`);
+      return startPage(ctx, call, { form, errors: { form: failed.message }, status: failed.status });
+    });
+  return new Elysia({ prefix: "/new", detail: { hide: true } })
+    .use(first)
+    .use(steps)
     .use(draftSelectionPages(ctx))
     .use(destinationPages(ctx));
 }
 
-export function stepPage(title: string, currentUser: CurrentUser) {
-  return { title, currentUser, active: "bases", width: "narrow" } as const;
-}
-
-/** Where to redirect: to the base that was created from the draft, or to the missing step. */
-export function elsewhere(request: Request, draft: Draft, step: Step): Response | null {
-  if (draft.baseId) return goTo(request, `/bases/${draft.baseId}`);
-  const order = steps.map(({ id }) => id);
-  const missing = currentStep(draft);
-  return order.indexOf(step) > order.indexOf(missing) ? goTo(request, stepPath(draft, missing)) : null;
-}
-
 function keyPage(
   ctx: ConsoleContext,
-  request: Request,
-  currentUser: CurrentUser,
-  draft: Draft,
+  { request, page, draft }: DraftCall,
   formError?: FormError & { typed: string },
 ) {
   const platform = platformById(ctx.platforms, draft.platform);
   const props = { draft, platform, error: formError?.message, typed: formError?.typed };
-  const page = { ...stepPage("API key", currentUser), status: formError?.status };
-  return answer(request, page, isHtmx(request) ? <KeyForm {...props} /> : <KeyStep {...props} />);
+  const view = isHtmx(request) ? <KeyForm {...props} /> : <KeyStep {...props} />;
+  return page(stepPage("API key", formError?.status), view);
 }
 
 async function basePage(
   ctx: ConsoleContext,
-  request: Request,
-  currentUser: CurrentUser,
-  draft: Draft,
+  { request, page, draft }: DraftCall,
   query: string,
   formError?: FormError & { chosen: string },
 ) {
   const { keyHelpUrl } = platformById(ctx.platforms, draft.platform);
   const isOfKey = ({ code }: FormError) => keyErrors.includes(code);
-  let all: Choice[] = [];
-  const listError = await formErrorOf(async () => {
-    all = await draftChoices(ctx, draft);
-  });
-  if (listError) {
-    const page = { ...stepPage("Which base?", currentUser), status: listError.status };
-    const props = { draft, keyHelpUrl, error: listError.message, isKeyError: isOfKey(listError) };
-    return answer(request, page, isHtmx(request) ? <NoChoices {...props} /> : <NoChoicesStep {...props} />);
+  const { failed, value: all } = await formResultOf(() => draftChoices(ctx, draft));
+  if (failed) {
+    const props = { draft, keyHelpUrl, error: failed.message, isKeyError: isOfKey(failed) };
+    const view = isHtmx(request) ? <NoChoices {...props} /> : <NoChoicesStep {...props} />;
+    return page(stepPage("Which base?", failed.status), view);
   }
   const choices = all.filter((base) => base.name.toLowerCase().includes(query.toLowerCase()));
   const open = all.filter(({ connectedAs }) => connectedAs === null);
@@ -162,16 +129,13 @@ async function basePage(
   const chosen = formError?.chosen ?? draft.sourceBase?.id ?? only;
   const isKeyError = formError !== undefined && isOfKey(formError);
   const props = { draft, choices, chosen, keyHelpUrl, query, error: formError?.message, isKeyError };
-  const page = { ...stepPage("Which base?", currentUser), status: formError?.status };
   const view = isHtmx(request) ? <ChoiceForm {...props} /> : <BaseStep {...props} total={all.length} />;
-  return answer(request, page, view);
+  return page(stepPage("Which base?", formError?.status), view);
 }
 
 async function startPage(
   ctx: ConsoleContext,
-  request: Request,
-  currentUser: CurrentUser,
-  draft: Draft,
+  { request, page, draft }: DraftCall,
   shown: Partial<Pick<StartProps, "form" | "errors">> & { status?: number } = {},
 ) {
   const { destination } = draft;
@@ -184,8 +148,8 @@ async function startPage(
   const { name } = platformById(ctx.platforms, draft.platform);
   const { form = defaultPlan(workspaces), errors = {}, status } = shown;
   const props = { draft, platform: name, database: database?.name, workspaces, costs, region, form, errors };
-  const page = { ...stepPage("Ready to sync", currentUser), status };
-  return answer(request, page, isHtmx(request) ? <StartForm {...props} /> : <StartStep {...props} />);
+  const view = isHtmx(request) ? <StartForm {...props} /> : <StartStep {...props} />;
+  return page(stepPage("Ready to sync", status), view);
 }
 
 /** An existing workspace, a new one for the plan, or none if there is no cap. */

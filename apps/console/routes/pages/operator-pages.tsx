@@ -29,18 +29,13 @@ import { FleetCharts } from "../../../../views/operator/fleet-charts";
 import { AdminFrame } from "../../../../views/operator/frame";
 import { RequestAdmin } from "../../../../views/operator/request-admin";
 import { isHtmx } from "../../../../views/render";
-import { type FormError, formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, finish, formSecret, formText, signedIn } from "../../page-kit";
+import { type FormError, formResultOf } from "../../form-error";
+import { type ConsoleContext, finish, formSecret, formText, type PageCall, signedIn } from "../../page-kit";
 
 const decisions: Record<string, string> = {
   approve: "Approved.",
   deny: "Denied.",
 };
-
-interface PageCall {
-  request: Request;
-  currentUser: CurrentUser;
-}
 
 /** Syncs that a base's page lists. */
 const RUNS = 30;
@@ -48,14 +43,13 @@ const RUNS = 30;
 export function operatorPages(ctx: ConsoleContext) {
   const { db } = ctx;
   const show = (
-    { request, currentUser }: PageCall,
+    { request, page }: PageCall,
     frame: Omit<Parameters<typeof AdminFrame>[0], "children">,
     view: VNode,
     status?: number,
   ) =>
-    answer(
-      request,
-      { title: "Operator console", currentUser, active: "operator", status },
+    page(
+      { title: "Operator console", active: "operator", status },
       isHtmx(request) ? view : <AdminFrame {...frame}>{view}</AdminFrame>,
     );
   const requestsPage = async (call: PageCall, failed?: FormError) => {
@@ -104,7 +98,9 @@ export function operatorPages(ctx: ConsoleContext) {
       const decide = { approve: approveRequest, deny: denyRequest }[decision];
       if (!decide) throw new BasetideError("invalid_request", "Approve or deny");
       const by = { by: currentUser.email, answer: formText(body, "answer") };
-      const failed = await formErrorOf(() => decide({ ...ctx, actor: operator(currentUser) }, params.id, by));
+      const { failed } = await formResultOf(() =>
+        decide({ ...ctx, actor: operator(currentUser) }, params.id, by),
+      );
       if (failed) return requestsPage(call, failed);
       return finish(request, "/operator/requests", decisions[decision]!);
     })
@@ -118,7 +114,7 @@ export function operatorPages(ctx: ConsoleContext) {
         publicPort: formText(body, "public_port"),
       };
       const url = formSecret(body, "url").trim();
-      const failed = await formErrorOf(() => add({ ...ctx, actor: operator(currentUser) }, typed, url));
+      const { failed } = await formResultOf(() => add({ ...ctx, actor: operator(currentUser) }, typed, url));
       if (failed) return clustersPage(call, typed, failed);
       return finish(request, "/operator/clusters", "Cluster added. It accepts new databases.");
     })

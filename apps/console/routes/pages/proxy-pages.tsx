@@ -1,15 +1,14 @@
 /** The page "Proxy" of a base: programs with the base's own names, and a trial in a sandbox. */
 import { Elysia } from "elysia";
-import type { CurrentUser } from "../../../../core/control/accounts";
 import { type Base, readRecordRow } from "../../../../core/control/bases";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import { factsOf } from "../../../../core/source";
 import { isWriter, ProxyPage, type ProxyProps } from "../../../../views/base/proxy";
 import { proxyEndpoint } from "../../../../views/base/snippets";
 import { type WriteExample, writeExampleOf } from "../../../../views/base/write-snippets";
-import { answerOnBase } from "../../base-page";
-import { type FormError, formErrorOf } from "../../form-error";
-import { type ConsoleContext, goTo, onOneBase } from "../../page-kit";
+import { type BaseCall, onOneBase } from "../../base-page";
+import { type FormError, formResultOf } from "../../form-error";
+import { type ConsoleContext, goTo } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
 import { TimedCache } from "../../timed-cache";
 import { isSandbox, tryWrite } from "../../try-write";
@@ -41,11 +40,9 @@ export function proxyPages(ctx: ConsoleContext) {
   }
 
   async function show(
-    request: Request,
-    currentUser: CurrentUser,
-    base: Base,
+    { base, basePage }: BaseCall,
     query: Record<string, string | undefined>,
-    formError?: FormError,
+    failed?: FormError,
   ) {
     const [example, canTry] = await Promise.all([exampleFor(base), isSandbox(config)]);
     const recordId = query.tried;
@@ -59,29 +56,27 @@ export function proxyPages(ctx: ConsoleContext) {
       writer: isWriter(query.with) ? query.with : "curl",
       canTry,
       tried: isTried ? { recordId, row } : undefined,
-      error: formError?.message,
+      error: failed?.message,
     };
-    const page = { place: "proxy", title: "Proxy", status: formError?.status } as const;
-    return answerOnBase(request, currentUser, base, page, <ProxyPage {...props} />);
+    const page = { place: "proxy", title: "Proxy", status: failed?.status } as const;
+    return basePage(page, <ProxyPage {...props} />);
   }
 
   return new Elysia({ name: "proxy-pages", detail: { hide: true } })
     .use(onOneBase(ctx))
-    .get("/bases/:id/proxy", ({ request, currentUser, base, query }) =>
-      show(request, currentUser, base, query),
-    )
-    .post("/bases/:id/proxy/try", async ({ request, currentUser, base, query }) => {
-      let recordId = "";
-      const formError = await formErrorOf(async () => {
+    .get("/bases/:id/proxy", (call) => show(call, call.query))
+    .post("/bases/:id/proxy/try", async (call) => {
+      const { request, base, query } = call;
+      const { failed, value: recordId } = await formResultOf(async () => {
         const example = await exampleFor(base);
         if (!example)
           throw new BasetideError(
             "conflict",
             "The first sync has not finished a table with a text field yet",
           );
-        recordId = await tryWrite(ctx, base, example);
+        return tryWrite(ctx, base, example);
       });
-      if (formError) return show(request, currentUser, base, query, formError);
+      if (failed) return show(call, query, failed);
       const writer = isWriter(query.with) ? query.with : "curl";
       const path = `/bases/${base.id}/proxy?with=${writer}&tried=${encodeURIComponent(recordId)}`;
       return goTo(request, path);

@@ -26,8 +26,8 @@ import {
   schemaViews,
 } from "../../../../views/schema/schema-page";
 import { schemaScript } from "../../assets";
-import { answerOnBase } from "../../base-page";
-import { answer, type ConsoleContext, onOneBase } from "../../page-kit";
+import { onOneBase } from "../../base-page";
+import type { ConsoleContext } from "../../page-kit";
 import { requireReadable } from "../../readable";
 import { cachedSample, cachedShape } from "../../shape-cache";
 import { typesInput } from "../../types-input";
@@ -66,39 +66,32 @@ export function schemaPages(ctx: ConsoleContext) {
 
   return new Elysia({ name: "schema-pages", detail: { hide: true } })
     .use(onOneBase(ctx))
-    .get("/bases/:id/schema", async ({ request, currentUser, base, query }) => {
+    .get("/bases/:id/schema", async ({ request, currentUser, page, base, basePage, query }) => {
       const shape = await cachedShape(ctx, base);
       const { tables } = shape;
       const view = viewOf(query.as);
-      const page = (content: preact.VNode | null) =>
-        answerOnBase(
-          request,
-          currentUser,
-          base,
+      const shown = (content: preact.VNode | null) =>
+        basePage(
           { place: "schema", title: "Schema" },
           <SchemaPage base={base} tables={tables} view={view}>
             {content}
           </SchemaPage>,
         );
-      if (tables.length === 0) return page(null);
+      if (tables.length === 0) return shown(null);
       if (view === "types") {
         const lang = languageOf(query.lang) ?? "ts";
         const files = await typesOf(base, shape, lang);
-        return page(<SchemaTypes base={base} lang={lang} languages={typesLanguages} files={files} />);
+        return shown(<SchemaTypes base={base} lang={lang} languages={typesLanguages} files={files} />);
       }
       if (view !== "diagram")
-        return page(<SchemaText base={base} view={view} code={textOf(base, shape, view)} />);
+        return shown(<SchemaText base={base} view={view} code={textOf(base, shape, view)} />);
       const spec = query.table === undefined ? tables[0] : tables.find(({ name }) => name === query.table);
       if (!spec) throw new BasetideError("not_found", `There is no table ${query.table} in this database`);
-      const shown = await showTable(
-        currentUser,
-        base,
-        spec,
-        shape.slots.find(({ name }) => name === spec.name),
-      );
-      const columns = <SchemaTables base={base} tables={tables} shown={shown} />;
-      if (isHtmx(request)) return answer(request, { title: spec.name, currentUser }, columns);
-      return page(
+      const slots = shape.slots.find(({ name }) => name === spec.name);
+      const table = await showTable(currentUser, base, spec, slots);
+      const columns = <SchemaTables base={base} tables={tables} shown={table} />;
+      if (isHtmx(request)) return page({ title: spec.name }, columns);
+      return shown(
         <>
           <SchemaDiagram base={base} diagram={diagramOf(tables)} script={schemaScript} />
           {columns}

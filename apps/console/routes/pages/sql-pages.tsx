@@ -35,9 +35,9 @@ import { QueryHistory } from "../../../../views/sql/history";
 import { QueryResults } from "../../../../views/sql/results";
 import { editorScripts } from "../../assets";
 import type { Names } from "../../assets/sql-completion";
-import { answerOnBase } from "../../base-page";
-import { formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, finish, formSecret, formText, onOneBase } from "../../page-kit";
+import { type BaseCall, onOneBase } from "../../base-page";
+import { formResultOf } from "../../form-error";
+import { type ConsoleContext, finish, formSecret, formText } from "../../page-kit";
 import { requireReadable } from "../../readable";
 import { cachedShape } from "../../shape-cache";
 
@@ -62,9 +62,7 @@ export function sqlPages(ctx: ConsoleContext) {
   }
 
   async function editorPage(
-    request: Request,
-    currentUser: CurrentUser,
-    base: Base,
+    { base, basePage, currentUser }: BaseCall,
     facts: Partial<EditorProps> & { status?: number | undefined },
   ): Promise<Response> {
     const [saved, samples, history, scripts] = await Promise.all([
@@ -74,10 +72,7 @@ export function sqlPages(ctx: ConsoleContext) {
       editorScripts(),
     ]);
     const { status, sql = samples[0]?.sql ?? "", ...rest } = facts;
-    return answerOnBase(
-      request,
-      currentUser,
-      base,
+    return basePage(
       { place: "sql", title: "SQL", status },
       <EditorPage
         {...{ base, userId: currentUser.userId, samples, saved, history, limits: SHOWN_LIMITS }}
@@ -116,17 +111,16 @@ export function sqlPages(ctx: ConsoleContext) {
   return (
     new Elysia({ name: "sql-pages", detail: { hide: true } })
       .use(onOneBase(ctx))
-      .get("/bases/:id/sql", async ({ request, currentUser, base, query }) => {
+      .get("/bases/:id/sql", async (call) => {
+        const { request, currentUser, base, query } = call;
         const asked = await named(base, currentUser, query);
-        if (request.headers.get("accept") !== "application/json")
-          return editorPage(request, currentUser, base, asked ?? {});
+        if (request.headers.get("accept") !== "application/json") return editorPage(call, asked ?? {});
         const { sql = null, current } = { current: undefined, ...asked };
         return Response.json({ sql, id: current?.id, name: current?.name }, { headers: dataHeaders });
       })
-      .get("/bases/:id/sql/history", async ({ request, currentUser, base }) => {
+      .get("/bases/:id/sql/history", async ({ currentUser, page, base }) => {
         const history = await listHistory(db, base, currentUser);
-        const list = <QueryHistory history={history} path={`/bases/${base.id}/sql`} />;
-        return answer(request, { title: "SQL", currentUser }, list);
+        return page({ title: "SQL" }, <QueryHistory history={history} path={`/bases/${base.id}/sql`} />);
       })
       .post("/bases/:id/sql/history/clear", async ({ request, currentUser, base }) => {
         await clearHistory(db, base, currentUser);
@@ -156,7 +150,8 @@ export function sqlPages(ctx: ConsoleContext) {
           headers: dataHeaders,
         });
       })
-      .post("/bases/:id/sql", async ({ request, currentUser, base, account, body }) => {
+      .post("/bases/:id/sql", async (call) => {
+        const { request, currentUser, page, base, account, body } = call;
         const sql = formSecret(body, "sql");
         const plan = PLANS[formText(body, "as")];
         let view: preact.VNode;
@@ -178,11 +173,11 @@ export function sqlPages(ctx: ConsoleContext) {
           status = isHtmx(request) ? undefined : message.status;
           view = <ErrorNote>{message.text}</ErrorNote>;
         }
-        if (isHtmx(request)) return answer(request, { title: "SQL", currentUser }, view);
-        const values = valuesIn(sql, body);
-        return editorPage(request, currentUser, base, { sql, values, children: view, status });
+        if (isHtmx(request)) return page({ title: "SQL" }, view);
+        return editorPage(call, { sql, values: valuesIn(sql, body), children: view, status });
       })
-      .post("/bases/:id/sql/csv", async ({ request, currentUser, base, account, body }) => {
+      .post("/bases/:id/sql/csv", async (call) => {
+        const { request, currentUser, base, account, body } = call;
         const sql = formSecret(body, "sql");
         try {
           await requireReadable(ctx, currentUser, base);
@@ -198,10 +193,8 @@ export function sqlPages(ctx: ConsoleContext) {
             ? String(error.details.sqlState)
             : undefined;
           const advice = sqlState && (await advise(base, { message: text, sqlState }, sql));
-          const values = valuesIn(sql, body);
-          return editorPage(request, currentUser, base, {
-            ...{ sql, values, problem: advice ? `${text}. ${advice}` : text, status },
-          });
+          const problem = advice ? `${text}. ${advice}` : text;
+          return editorPage(call, { sql, values: valuesIn(sql, body), problem, status });
         }
       })
       // All rows of one statement, for the browser to page through: those of one run, which other changes do not move.
@@ -220,16 +213,14 @@ export function sqlPages(ctx: ConsoleContext) {
           return Response.json({ error: text }, { status, headers: dataHeaders });
         }
       })
-      .post("/bases/:id/sql/saved", async ({ request, currentUser, base, body }) => {
+      .post("/bases/:id/sql/saved", async (call) => {
+        const { request, base, body } = call;
         const query = { name: formText(body, "name"), sql: formSecret(body, "sql") };
-        let id = "";
-        const problem = await formErrorOf(async () => {
-          ({ id } = await saveQuery(ctx, base, query));
-        });
-        if (!problem) return finish(request, `/bases/${base.id}/sql?saved=${id}`, "Query saved.");
-        const { message, status } = problem;
-        const values = valuesIn(query.sql, body);
-        return editorPage(request, currentUser, base, { sql: query.sql, values, problem: message, status });
+        const { failed, value } = await formResultOf(() => saveQuery(ctx, base, query));
+        if (!failed) return finish(request, `/bases/${base.id}/sql?saved=${value.id}`, "Query saved.");
+        const { message: problem, status } = failed;
+        const { sql } = query;
+        return editorPage(call, { sql, values: valuesIn(sql, body), problem, status });
       })
       .post("/bases/:id/sql/saved/:query/delete", async ({ request, base, params }) => {
         await deleteSavedQuery(db, base, params.query);

@@ -1,6 +1,5 @@
 /** The public status page of an account, at a link that cannot be guessed, and the page that turns it on. */
 import { Elysia } from "elysia";
-import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import {
   newStatusPage,
   publicStatus,
@@ -27,16 +26,6 @@ export function statusPages(ctx: ConsoleContext) {
   const find = publicStatus(db);
   const shared = new TimedCache<Awaited<ReturnType<typeof find>>>({ keptMs: SHARED_MS, most: 500 });
 
-  const show = async (request: Request, currentUser: CurrentUser) => {
-    const token = await statusToken(db, currentUser.account.id);
-    const url = token === null ? null : `${config.consoleUrl}/status/${token}`;
-    return answer(
-      request,
-      { title: "Status page", currentUser, active: "settings" },
-      <StatusSettings url={url} />,
-    );
-  };
-
   const ofEveryone = new Elysia({ name: "public-status", detail: { hide: true } }).get(
     "/status/:token",
     async ({ request, params }) => {
@@ -47,14 +36,16 @@ export function statusPages(ctx: ConsoleContext) {
   );
   const ofAccount = new Elysia({ prefix: "/account/status", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", ({ request, currentUser }) => show(request, currentUser))
-    .post("", async ({ request, currentUser, body }) => {
+    .get("", async ({ page, account }) => {
+      const token = await statusToken(db, account.id);
+      const url = token === null ? null : `${config.consoleUrl}/status/${token}`;
+      return page({ title: "Status page", active: "settings" }, <StatusSettings url={url} />);
+    })
+    .post("", async ({ request, account: { id }, by: { actor }, body }) => {
       const change = formText(body, "change");
       const said = Object.hasOwn(done, change) ? done[change] : undefined;
       if (said === undefined) throw new BasetideError("invalid_request", "Choose on, renew or off");
-      const { id } = currentUser.account;
-      if (change === "off") await turnOffStatusPage(ctx, id, actorOf(currentUser));
-      else await newStatusPage(ctx, id, actorOf(currentUser));
+      await (change === "off" ? turnOffStatusPage : newStatusPage)(ctx, id, actor);
       shared.clear();
       return finish(request, "/account/status", said);
     });

@@ -4,7 +4,7 @@
  */
 import { fetchThumbnail, isThumbnailSize } from "../../../../core/attachments";
 import type { CurrentUser } from "../../../../core/control/accounts";
-import { getBase, sourceTables } from "../../../../core/control/bases";
+import { type Base, sourceTables } from "../../../../core/control/bases";
 import { BasetideError } from "../../../../core/errors";
 import { factsOf } from "../../../../core/source";
 import { securityHeaders } from "../../../../views/render";
@@ -19,6 +19,7 @@ export const THUMBNAIL_ROUTE = "/bases/:id/thumbnails/:table/:record/:field/:att
 
 interface Asked {
   currentUser: CurrentUser;
+  base: Base;
   params: { id: string; table: string; record: string; field: string; attachment: string };
   query: { size?: unknown };
 }
@@ -26,9 +27,8 @@ interface Asked {
 /** @throws BasetideError `not_found` if there is no such picture; see `FreshUrls.find` and `fetchThumbnail` */
 export async function answerThumbnail(
   ctx: ConsoleContext,
-  { currentUser, params, query: { size } }: Asked,
+  { currentUser, base, params, query: { size } }: Asked,
 ): Promise<Response> {
-  const base = await getBase(ctx.db, params.id, currentUser.account.id);
   await requireReadable(ctx, currentUser, base);
   const { table: tableId, record: recordId, field: fieldId, attachment: attachmentId } = params;
   const known = (await sourceTables(ctx.db, base.id, [tableId])).get(tableId);

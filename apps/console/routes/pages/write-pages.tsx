@@ -4,8 +4,8 @@ import { listAllWrites, listWrites } from "../../../../core/control/change-sets"
 import { listSqlUsers } from "../../../../core/control/placement";
 import { serverNow } from "../../../../core/postgres";
 import { WritesPage } from "../../../../views/base/writes";
-import { answerOnBase } from "../../base-page";
-import { type ConsoleContext, onOneBase } from "../../page-kit";
+import { onOneBase } from "../../base-page";
+import type { ConsoleContext } from "../../page-kit";
 import { cachedTables } from "../../shape-cache";
 
 const LISTED = 200;
@@ -14,7 +14,7 @@ export function writePages(ctx: ConsoleContext) {
   const { db } = ctx;
   return new Elysia({ name: "write-pages", detail: { hide: true } })
     .use(onOneBase(ctx))
-    .get("/bases/:id/writes", async ({ request, currentUser, base }) => {
+    .get("/bases/:id/writes", async ({ base, basePage }) => {
       const users = await listSqlUsers(db, base.database.id);
       const [unknown, { writes: latest, unread }] = await Promise.all([
         listWrites(ctx, base.id, { isUnknown: true, limit: LISTED }),
@@ -23,10 +23,7 @@ export function writePages(ctx: ConsoleContext) {
       const tables = await cachedTables(ctx, base);
       const isUnknown = new Set(unknown.map(({ set, position }) => `${set} ${position}`));
       const others = latest.filter(({ set, position }) => !isUnknown.has(`${set} ${position}`));
-      return answerOnBase(
-        request,
-        currentUser,
-        base,
+      return basePage(
         { place: "proxy", title: "Writes with SQL" },
         <WritesPage
           base={base}
