@@ -22,14 +22,14 @@ export function signInServicePages(ctx: ConsoleContext) {
       nameOf(params.provider);
       const begun = await auth.providers.begin(request, params.provider, next);
       if (begun.ok) return leaveTo(begun.url, begun.cookies);
-      return showSignIn(ctx, request, next, begun);
+      return showSignIn(ctx, request, { next }, begun);
     })
     .get("/auth/callback/:provider", async ({ request, params }) => {
       const name = nameOf(params.provider);
       const done = await auth.providers.complete(request, params.provider);
       if (!done.ok && done.isLink)
         return finish(request, SETTINGS_PATH, { toast: { text: done.message, tone: "wrong" } });
-      if (!done.ok) return showSignIn(ctx, request, "/", done);
+      if (!done.ok) return showSignIn(ctx, request, { next: "/" }, done);
       if (done.path === undefined) return finish(request, SETTINGS_PATH, `${name} linked.`, done.cookies);
       return goTo(request, ownPath(done.path), done.cookies);
     });

@@ -1,5 +1,7 @@
 /** Pages for signing up and for confirming an address. */
 import { Elysia } from "elysia";
+import type { VNode } from "preact";
+import type { CurrentUser } from "../../../../core/control/accounts";
 import { ConfirmAddress } from "../../../../views/auth/sign-in";
 import { CheckMail, type Errors, SignUp } from "../../../../views/auth/sign-up";
 import type { AuthError, AuthFailure } from "../../auth/auth";
@@ -10,12 +12,23 @@ const FIRST_PAGE = "/new";
 
 export function signUpPages(ctx: ConsoleContext) {
   const { auth } = ctx;
+  const confirmPage = (
+    request: Request,
+    props: Parameters<typeof ConfirmAddress>[0],
+    currentUser: CurrentUser | null,
+  ) => {
+    const status = props.error ? 422 : 200;
+    const page = { title: "Confirm your address", width: "narrow", status } as const;
+    // The bar of a visitor has links to sign in; a user's has none here.
+    const shown = { ...page, currentUser: currentUser === null ? null : undefined };
+    return answer(request, shown, <ConfirmAddress {...props} />);
+  };
   return new Elysia({ detail: { hide: true } })
     .use(anyone(ctx))
     .get("/signup", ({ request, currentUser, query }) => {
       const next = ownPath(query.next);
       if (currentUser) return goTo(request, next);
-      return signUpPage(request, { email: query.email ?? "", next, errors: {} });
+      return visitorPage(request, "Sign up", <SignUp email={query.email ?? ""} next={next} errors={{}} />);
     })
     .post("/signup", async ({ request, body }) => {
       const form = {
@@ -25,45 +38,32 @@ export function signUpPages(ctx: ConsoleContext) {
       };
       const after = form.next === "/" ? FIRST_PAGE : form.next;
       const result = await auth.signUp(request, { ...form, next: after });
-      if (!result.ok) return signUpPage(request, { ...form, errors: byField(result) }, result);
+      if (!result.ok)
+        return visitorPage(request, "Sign up", <SignUp {...form} errors={byField(result)} />, result);
       if (result.hasSession) return goTo(request, after, result.cookies);
-      return checkMailPage(ctx, request, form.email);
+      const view = <CheckMail email={form.email} isMailConfigured={auth.deliversMail} />;
+      return visitorPage(request, "Check your inbox", view);
     })
     .get("/verify-email", ({ request, currentUser, query }) => {
       const next = ownPath(query.next);
-      return confirmPage(request, { token: query.token ?? "", next, error: undefined }, currentUser === null);
+      return confirmPage(request, { token: query.token ?? "", next, error: undefined }, currentUser);
     })
     .post("/verify-email", async ({ request, currentUser, body }) => {
       const token = formText(body, "token");
       const next = ownPath(formText(body, "next"));
       const result = await auth.confirmAddress(request, token);
-      if (!result.ok)
-        return confirmPage(request, { token, next, error: result.message }, currentUser === null);
+      if (!result.ok) return confirmPage(request, { token, next, error: result.message }, currentUser);
       // A link that is used a second time does not sign in; then the next page asks for the sign-in.
       return goTo(request, next, result.cookies);
     });
 }
 
-function signUpPage(request: Request, props: Parameters<typeof SignUp>[0], failed?: AuthFailure) {
-  const page = { title: "Sign up", currentUser: null, width: "narrow", ...saying(failed) } as const;
-  return answer(request, page, <SignUp {...props} />);
-}
-
-function confirmPage(request: Request, props: Parameters<typeof ConfirmAddress>[0], isSignedOut: boolean) {
-  const page = { title: "Confirm your address", width: "narrow", status: props.error ? 422 : 200 } as const;
-  return answer(
-    request,
-    { ...page, currentUser: isSignedOut ? null : undefined },
-    <ConfirmAddress {...props} />,
-  );
-}
-
-function checkMailPage({ auth }: ConsoleContext, request: Request, email: string) {
-  return answer(
-    request,
-    { title: "Check your inbox", currentUser: null, width: "narrow" },
-    <CheckMail email={email} isMailConfigured={auth.deliversMail} />,
-  );
+/** Answers a visitor. @param failed why the form before was rejected, and when to try again */
+export function visitorPage(request: Request, title: string, view: VNode, failed?: AuthFailure): Response {
+  const seconds = failed?.retryAfterSeconds;
+  const headers: Record<string, string> = seconds === undefined ? {} : { "retry-after": String(seconds) };
+  const status = httpStatusOf(failed?.reason);
+  return answer(request, { title, currentUser: null, width: "narrow", status, headers }, view);
 }
 
 /** Puts the error of a call next to the field that it is about. */
@@ -72,13 +72,6 @@ export function byField(failed: AuthFailure): Errors<"email" | "password"> {
   if (reason === "bad_address" || reason === "taken") return { email: message };
   if (reason === "bad_password") return { password: message };
   return { form: message };
-}
-
-/** The status of the page with the error, and when to try again. */
-export function saying(failed: AuthFailure | undefined) {
-  const seconds = failed?.retryAfterSeconds;
-  const headers: Record<string, string> = seconds === undefined ? {} : { "retry-after": String(seconds) };
-  return { status: httpStatusOf(failed?.reason), headers };
 }
 
 export function httpStatusOf(problem: AuthError | undefined): number {
