@@ -34,10 +34,10 @@ import { createDevices } from "./devices";
 import { createLibraryCall, type LibraryAnswer } from "./library-call";
 import { type ClientAttempt, createAttemptLimits, crowded, type LimitedAttempt, tooMany } from "./limits";
 import { mails } from "./mails";
-import { createOAuth, loadOAuth, type OAuth } from "./oauth";
-import { createProviders, type Providers } from "./providers";
+import { createOAuth, loadOAuth } from "./oauth";
+import { createProviders } from "./providers";
 import { createResigner, hasSignedSession, SESSION_SECONDS } from "./resign";
-import { codeOptions, codePath, createTwoFactor, type TwoFactor } from "./two-factor";
+import { codeOptions, codePath, createTwoFactor } from "./two-factor";
 
 /** The result of a call: cookies to set, or a message to show. */
 export type AuthAnswer =
@@ -65,51 +65,12 @@ export type AuthError =
   | "closed"
   | "too_many";
 
-export interface Auth {
-  /** Whether a user must confirm the address by mail before the first sign-in. */
-  confirmsAddresses: boolean;
-  /** False without a mail server. */
-  deliversMail: boolean;
-  /**
-   * Returns for how many seconds this request would be refused, because its client is over its limit of such attempts;
-   * 0 if it must be handled to know. Needs no database, and nothing of the request's body.
-   */
-  refusedForSeconds(request: Request, attempt: LimitedAttempt): number;
-  /** The user who sends this request, and the cookies to set if the session was extended. */
-  currentUser(request: Request): Promise<{ currentUser: CurrentUser | null; cookies: string[] }>;
-  /**
-   * `hasSession` is false if the address must be confirmed first. @param form.next a path of ours to open afterwards
-   */
-  signUp(request: Request, form: { email: string; password: string; next: string }): Promise<AuthAnswer>;
-  signIn(request: Request, form: { email: string; password: string; next: string }): Promise<AuthAnswer>;
-  /** The second step of a sign-in. @param code of the app, or a backup code */
-  signInWithCode(request: Request, code: string): Promise<AuthAnswer>;
-  twoFactor: TwoFactor;
-  /** Sign-in with other services. */
-  providers: Providers;
-  /** Sign-in of agents' clients. */
-  oauth: OAuth;
-  signOut(request: Request): Promise<AuthAnswer>;
-  confirmAddress(request: Request, token: string): Promise<AuthAnswer>;
-  requestReset(request: Request, email: string): Promise<AuthAnswer>;
-  /** Ends all of the user's sessions. */
-  resetPassword(request: Request, form: { token: string; password: string }): Promise<AuthAnswer>;
-  /** Ends the user's other sessions. */
-  changePassword(
-    request: Request,
-    currentUser: CurrentUser,
-    form: { current: string; password: string },
-  ): Promise<AuthAnswer>;
-  /** Takes a permit for the mail that this request causes. @throws BasetideError `rate_limited` */
-  permit(request: Request, mail: Omit<MailRequest, "network">): Promise<MailPermit>;
-  /** Sends a mail in the background. */
-  sendLater(mail: Mail, permit: MailPermit): void;
-  /** Sends a notice about the security of an account, unless too many of its kind were sent. Never fails. */
-  notify(mail: Mail, reason: MailRequest["reason"]): void;
-  /** Clears the failed attempts at an account whose owner has proven the address in another way. */
-  forgive(email: string): Promise<void>;
-  /** Resolves when all requested mail has been sent or has failed. */
-  settled(): Promise<void>;
+export type Auth = ReturnType<typeof createAuth>;
+
+interface SignInForm {
+  email: string;
+  password: string;
+  next: string;
 }
 
 type AuthContext = Pick<Context, "config" | "db" | "log">;
@@ -122,7 +83,7 @@ export function createAuth(
   ctx: AuthContext,
   mailer: Mailer = createMailer(ctx.config, ctx.log),
   network?: DocumentNetwork,
-): Auth {
+) {
   const { config, db, log } = ctx;
   const pending = new Set<Promise<unknown>>();
   const later = (work: Promise<unknown>) => {
@@ -145,7 +106,8 @@ export function createAuth(
     keys,
     `Max-Age=${SESSION_SECONDS}; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`,
   );
-  const notify: Auth["notify"] = (mail, reason) => {
+  /** Sends a notice about the security of an account, unless too many of its kind were sent. Never fails. */
+  const notify = (mail: Mail, reason: MailRequest["reason"]): void => {
     const send = async () => mailer.send(mail, await permits.take({ reason, to: mail.to }));
     later(send().catch((error: unknown) => log.info({ error, reason }, "notice could not be sent")));
   };
@@ -236,21 +198,33 @@ export function createAuth(
     });
 
   return {
+    /** Whether a user must confirm the address by mail before the first sign-in. */
     confirmsAddresses,
+    /** False without a mail server. */
     deliversMail: mailer.isConfigured,
     notify,
-    forgive: (email) => limits.forgive(email, null),
-    permit: (request, mail) => permits.take({ ...mail, network: networkOfClient(request) }),
-    sendLater: (mail, permit) => later(mailer.send(mail, permit)),
-    refusedForSeconds(request, attempt) {
+    /** Clears the failed attempts at an account whose owner has proven the address in another way. */
+    forgive: (email: string) => limits.forgive(email, null),
+    /** Takes a permit for the mail that this request causes. @throws BasetideError `rate_limited` */
+    permit: (request: Request, mail: Omit<MailRequest, "network">) =>
+      permits.take({ ...mail, network: networkOfClient(request) }),
+    /** Sends a mail in the background. */
+    sendLater: (mail: Mail, permit: MailPermit) => later(mailer.send(mail, permit)),
+    /**
+     * Returns for how many seconds this request would be refused, because its client is over its limit of such attempts;
+     * 0 if it must be handled to know. Needs no database, and nothing of the request's body.
+     */
+    refusedForSeconds(request: Request, attempt: LimitedAttempt): number {
       // L2: a known browser has a counter of its own.
       if (attempt === "sign-in" && devices.isClaimed(request)) return 0;
       return limits.secondsLeft(attempt, networkOfClient(request));
     },
+    /** Resolves when all requested mail has been sent or has failed. */
     settled: async () => {
       while (pending.size > 0) await Promise.all(pending);
     },
-    async currentUser(request) {
+    /** The user who sends this request, and the cookies to set if the session was extended. */
+    async currentUser(request: Request) {
       if (!hasSignedSession(keys, request)) return { currentUser: null, cookies: [] };
       const sent = new Headers(request.headers);
       const resigned = resign(sent);
@@ -262,7 +236,8 @@ export function createAuth(
       const cookies = headers.getSetCookie();
       return { currentUser, cookies: resigned && currentUser && cookies.length === 0 ? [resigned] : cookies };
     },
-    signUp: (request, { email, password, next }) =>
+    /** `hasSession` is false if the address must be confirmed first. @param form.next a path of ours to open afterwards */
+    signUp: (request: Request, { email, password, next }: SignInForm) =>
       withinClientLimit(request, "sign-up", async () => {
         if (config.signUps === "closed" && !(await maySignUp(db, email, next))) return closed();
         if (isOfGoodLength(password) && isCommonPassword(password, email)) return common();
@@ -275,7 +250,7 @@ export function createAuth(
           }),
         );
       }),
-    async signIn(request, { email, password, next }) {
+    async signIn(request: Request, { email, password, next }: SignInForm) {
       const device = await devices.find(request, email);
       const network = networkOfClient(request);
       const refused = await limits.signIn(email, { network, device });
@@ -298,7 +273,8 @@ export function createAuth(
       if (user) await signedIn(user, { network, device });
       return known(request, done);
     },
-    signInWithCode: (request, code) =>
+    /** The second step of a sign-in. @param code of the app, or a backup code */
+    signInWithCode: (request: Request, code: string) =>
       withinClientLimit(request, "sign-in-code", async () => {
         // With a session, the library would check the code of its user, without its limits, and use nothing up.
         const done = await call(request, codePath(code), { ...codeOptions(code), isWithoutSession: true });
@@ -309,13 +285,14 @@ export function createAuth(
         await signedIn(user, { network: networkOfClient(request), device });
         return known(request, done);
       }),
+    /** Sign-in with other services. */
     providers: {
       list: providers.list,
-      begin: (request, provider, next) =>
+      begin: (request: Request, provider: string, next: string) =>
         withinClientLimit(request, "sign-in-with", () => providers.begin(request, provider, next)),
-      beginLink: (request, provider) =>
+      beginLink: (request: Request, provider: string) =>
         withinClientLimit(request, "sign-in-with", () => providers.beginLink(request, provider)),
-      complete: (request, provider) =>
+      complete: (request: Request, provider: string) =>
         withinClientLimit(request, "sign-in-with", async () => {
           const done = await providers.complete(request, provider);
           if (!done.ok) return done;
@@ -332,6 +309,7 @@ export function createAuth(
           return done;
         }),
     },
+    /** Sign-in of agents' clients. */
     oauth: createOAuth(ctx, () => loadOAuth(ctx, load, network), resign),
     twoFactor: createTwoFactor({
       db,
@@ -345,9 +323,9 @@ export function createAuth(
         ),
       record: ({ userId: id, email }, action) => recordUserEvent(db, { id, email }, { action }),
     }),
-    signOut: async (request) => (await call(request, "/sign-out", { body: {} })).answer,
-    confirmAddress: (request, token) =>
-      withinClientLimit(request, "verify-email", async () => {
+    signOut: async (request: Request) => (await call(request, "/sign-out", { body: {} })).answer,
+    confirmAddress: (request: Request, token: string) =>
+      withinClientLimit(request, "verify-email", async (): Promise<AuthAnswer> => {
         const done = await call(request, `/verify-email?${new URLSearchParams({ token })}`);
         if (!done.answer.ok || done.user === null) return done.answer;
         await limits.forgive(done.user.email, null);
@@ -356,20 +334,26 @@ export function createAuth(
           return { ok: true, cookies: new Headers(), hasSession: false };
         return known(request, done);
       }),
-    requestReset: (request, email) =>
+    requestReset: (request: Request, email: string) =>
       withinClientLimit(request, "request-reset", () =>
         withPermit({ reason: "reset", to: email, network: networkOfClient(request) }, async (permit) => {
           countLater(request, email, { action: "password.reset_requested" });
           return (await call(request, "/request-password-reset", { body: { email }, permit })).answer;
         }),
       ),
-    resetPassword: (request, { token, password }) =>
+    /** Ends all of the user's sessions. */
+    resetPassword: (request: Request, { token, password }: { token: string; password: string }) =>
       withinClientLimit(request, "reset-password", async () => {
         if (isOfGoodLength(password) && isCommonPassword(password)) return common();
         const body = { token, newPassword: password };
         return known(request, await call(request, "/reset-password", { body, isUrgent: true }));
       }),
-    changePassword: (request, currentUser, { current, password }) =>
+    /** Ends the user's other sessions. */
+    changePassword: (
+      request: Request,
+      currentUser: CurrentUser,
+      { current, password }: { current: string; password: string },
+    ) =>
       withinClientLimit(request, "change-password", async () => {
         const refused = await limits.changePassword(currentUser.userId);
         if (refused) return refused;

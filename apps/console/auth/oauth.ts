@@ -50,25 +50,6 @@ export interface OAuthClient {
   clientId: string;
 }
 
-export interface OAuth {
-  begin(request: Request): Promise<Begun>;
-  /**
-   * Answers a client's request as the person has decided.
-   *
-   * @param decision.query as `begin` returned it
-   * @param decision.scopes null: refused
-   * @returns where to send the browser
-   * @throws BasetideError `invalid_request` if the request has expired, or is not one that `begin` has signed
-   */
-  decide(
-    request: Request,
-    decision: { query: string; agentId: string; scopes: readonly string[] | null },
-  ): Promise<string>;
-  /** The endpoints of programs. */
-  token(request: Request): Promise<Response>;
-  revoke(request: Request): Promise<Response>;
-}
-
 type Library = ReturnType<typeof createLibrary>;
 type OAuthContext = Pick<Context, "config" | "db">;
 
@@ -80,7 +61,7 @@ export function createOAuth(
   { config, db }: OAuthContext,
   create: () => Promise<Library>,
   prepare: (headers: Headers) => unknown,
-): OAuth {
+) {
   const resource = mcpResource(config.consoleUrl);
   let library: Promise<Library> | undefined;
   const call = async (request: Request, path: string, init: RequestInit = {}, agentId?: string) => {
@@ -144,7 +125,7 @@ export function createOAuth(
     return corrected(response, String(told?.error));
   };
   return {
-    async begin(request) {
+    async begin(request: Request): Promise<Begun> {
       const asked = new URL(request.url).searchParams;
       if (!isReadable(asked))
         return { kind: "refused", code: "invalid_request", reason: "it has control characters" };
@@ -183,7 +164,18 @@ export function createOAuth(
         redirectUri: url.searchParams.get("redirect_uri") ?? "",
       };
     },
-    async decide(request, { query, agentId, scopes }) {
+    /**
+     * Answers a client's request as the person has decided.
+     *
+     * @param decision.query as `begin` returned it
+     * @param decision.scopes null: refused
+     * @returns where to send the browser
+     * @throws BasetideError `invalid_request` if the request has expired, or is not one that `begin` has signed
+     */
+    async decide(
+      request: Request,
+      { query, agentId, scopes }: { query: string; agentId: string; scopes: readonly string[] | null },
+    ) {
       const body = {
         accept: scopes !== null,
         oauth_query: query,
@@ -199,14 +191,15 @@ export function createOAuth(
         "This request has expired or was changed. Begin again in the program that you want to connect",
       );
     },
-    token: (request) =>
+    /** The endpoints of programs. */
+    token: (request: Request) =>
       program(request, TOKEN_PATH, (response, error) =>
         response.status === 401 && error === "invalid_request"
           ? // RFC 7636, section 4.6; the library says so of a wrong verifier.
             oauthError(400, "invalid_grant", "The code_verifier is not that of the code_challenge")
           : response,
       ),
-    revoke: (request) =>
+    revoke: (request: Request) =>
       program(request, REVOKE_PATH, (response, error) =>
         response.status === 400 && error === "invalid_request"
           ? // A token that is not known has ended (RFC 7009, section 2.2); the library has an error for it.

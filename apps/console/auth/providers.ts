@@ -32,17 +32,6 @@ interface Completed {
   path?: string;
 }
 
-export interface Providers {
-  /** As the sign-in page shows them. */
-  list: { id: string; name: string }[];
-  /** Begins a sign-in. @param next a path of ours to open afterwards */
-  begin(request: Request, provider: string, next: string): Promise<Begun | AuthFailure>;
-  /** Begins to link a service to the user of the session. */
-  beginLink(request: Request, provider: string): Promise<Begun | AuthFailure>;
-  /** Completes either, after the provider has sent the browser back. */
-  complete(request: Request, provider: string): Promise<Completed | (AuthFailure & { isLink?: boolean })>;
-}
-
 type Library = Promise<ReturnType<typeof createLibrary>>;
 
 type ProviderContext = Pick<Context, "db" | "log"> & {
@@ -54,7 +43,7 @@ export function createProviders(
   { config, db, log }: ProviderContext,
   create: () => Library,
   prepare: (headers: Headers) => unknown,
-): Providers {
+) {
   const list = config.signInProviders.map(({ id, name }) => ({ id, name }));
   let library: Library | undefined;
   const call = async (request: Request, path: string, body?: object) => {
@@ -88,12 +77,19 @@ export function createProviders(
     }
   };
   return {
+    /** As the sign-in page shows them. */
     list,
-    begin: (request, provider, next) =>
+    /** Begins a sign-in. @param next a path of ours to open afterwards */
+    begin: (request: Request, provider: string, next: string) =>
       begin(request, "/sign-in/social", { provider, callbackURL: next, errorCallbackURL: FAILED_PATH }),
-    beginLink: (request, provider) =>
+    /** Begins to link a service to the user of the session. */
+    beginLink: (request: Request, provider: string) =>
       begin(request, "/link-social", { provider, callbackURL: LINK_PATH, errorCallbackURL: LINK_PATH }),
-    async complete(request, provider) {
+    /** Completes either, after the provider has sent the browser back. */
+    async complete(
+      request: Request,
+      provider: string,
+    ): Promise<Completed | (AuthFailure & { isLink?: boolean })> {
       const { search } = new URL(request.url);
       try {
         const { response, scope } = await call(request, `/callback/${encodeURIComponent(provider)}${search}`);

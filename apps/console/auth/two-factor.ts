@@ -24,19 +24,8 @@ interface Setup {
   codes: string[];
 }
 
-export interface TwoFactor {
-  /** Prepares it; sign-ins ask for a code once `confirm` has shown that the app has the secret. */
-  enable(request: Request, currentUser: CurrentUser, password: string): Promise<Setup | AuthFailure>;
-  /** Renews the session. */
-  confirm(request: Request, currentUser: CurrentUser, code: string): Promise<AuthAnswer>;
-  /** Renews the session. */
-  disable(request: Request, currentUser: CurrentUser, proof: Proof): Promise<AuthAnswer>;
-  /** The previous ones no longer work. */
-  newCodes(request: Request, currentUser: CurrentUser, proof: Proof): Promise<Setup | AuthFailure>;
-}
-
 /** What a change of a second factor that is on needs. */
-export interface Proof {
+interface Proof {
   password: string;
   /** Of the app, or a backup code. */
   code: string;
@@ -70,7 +59,7 @@ function isAppCode(code: string): boolean {
   return /^\d{6}$/.test(code);
 }
 
-export function createTwoFactor({ db, call, changes, record }: Parts): TwoFactor {
+export function createTwoFactor({ db, call, changes, record }: Parts) {
   /** The password first, so that a wrong one spends no code. */
   const prove = async (
     request: Request,
@@ -87,13 +76,15 @@ export function createTwoFactor({ db, call, changes, record }: Parts): TwoFactor
     return answer;
   };
   return {
-    enable: (request, currentUser, password) =>
+    /** Prepares it; sign-ins ask for a code once `confirm` has shown that the app has the secret. */
+    enable: (request: Request, currentUser: CurrentUser, password: string) =>
       changes(request, currentUser, async (place): Promise<Setup | AuthFailure> => {
         const options = { body: { password }, isUrgent: true, place };
         const { answer, shown } = await call(request, "/two-factor/enable", options);
         return answer.ok ? { ok: true, ...shown } : answer;
       }),
-    confirm: (request, currentUser, code) =>
+    /** Renews the session. */
+    confirm: (request: Request, currentUser: CurrentUser, code: string) =>
       changes(request, currentUser, async (): Promise<AuthAnswer> => {
         // The library would say whether the code is right, and nothing would claim it.
         if (await hasTwoFactor(db, currentUser.userId))
@@ -102,7 +93,8 @@ export function createTwoFactor({ db, call, changes, record }: Parts): TwoFactor
         if (answer.ok) await record(currentUser, "two_factor.enabled");
         return answer;
       }),
-    disable: (request, currentUser, proof) =>
+    /** Renews the session. */
+    disable: (request: Request, currentUser: CurrentUser, proof: Proof) =>
       changes(request, currentUser, async (place): Promise<AuthAnswer> => {
         const proven = await prove(request, currentUser, proof, place);
         if (!proven.ok) return proven;
@@ -111,7 +103,8 @@ export function createTwoFactor({ db, call, changes, record }: Parts): TwoFactor
         if (answer.ok) await record(currentUser, "two_factor.disabled");
         return answer;
       }),
-    newCodes: (request, currentUser, proof) =>
+    /** The previous ones no longer work. */
+    newCodes: (request: Request, currentUser: CurrentUser, proof: Proof) =>
       changes(request, currentUser, async (place): Promise<Setup | AuthFailure> => {
         const proven = await prove(request, currentUser, proof, place);
         if (!proven.ok) return proven;

@@ -27,7 +27,7 @@ export function signInServicePages(ctx: ConsoleContext) {
     .get("/auth/callback/:provider", async ({ request, params }) => {
       const name = nameOf(params.provider);
       const done = await auth.providers.complete(request, params.provider);
-      if (!done.ok && done.isLink)
+      if (!done.ok && "isLink" in done && done.isLink)
         return finish(request, SETTINGS_PATH, { toast: { text: done.message, tone: "wrong" } });
       if (!done.ok) return showSignIn(ctx, request, { next: "/" }, done);
       if (done.path === undefined) return finish(request, SETTINGS_PATH, `${name} linked.`, done.cookies);
