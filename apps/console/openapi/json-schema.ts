@@ -1,6 +1,6 @@
 /**
  * Converts the routes' schemas to JSON Schema as generators of clients expect it. The framework's own forms also accept
- * numbers in texts (for queries and forms), give enumerations a default, and write an enumeration as a union.
+ * numbers in texts (for queries and forms), and write an enumeration as a union.
  */
 
 import type { JsonSchema } from "../../../views/docs/openapi";
@@ -29,7 +29,6 @@ function converted(raw: JsonSchema, components: Components): JsonSchema {
   const inner = (schema: JsonSchema) => toJsonSchema(schema, components);
   if (raw.anyOf) return convertedUnion(raw, raw.anyOf, components);
   const schema: JsonSchema = { ...raw };
-  if (raw.enum) delete schema.default;
   if (raw.items) schema.items = inner(raw.items);
   if (raw.properties) schema.properties = mapValues(raw.properties, inner);
   // A record with any keys.

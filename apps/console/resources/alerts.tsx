@@ -22,7 +22,7 @@ import { WebhookPage } from "../../../views/account/webhook";
 import type { FormField, FormFields } from "../../../views/components";
 import { emptyForm } from "../resource-kit/read-form";
 import { ofAccount, resource } from "../resource-kit/resource";
-import { named, nullable, strict, timestamp } from "../schemas/parts";
+import { named, nullable, oneOf, strict, timestamp } from "../schemas/parts";
 import { testDelivery } from "../test-delivery";
 
 const API = "/api/v1/alerts";
@@ -33,37 +33,24 @@ const MESSAGES_IN_API = 50;
 
 const kind = named(
   "AlertKind",
-  t.Union(
-    [
-      t.Literal("red"),
-      t.Literal("recovered"),
-      t.Literal("needs_attention", {
-        description: "Airtable rejects the key, or sync has stopped until someone acts",
-      }),
-      t.Literal("call_budget", {
-        description: "This month's calls will not last, or sync has used its share of them",
-      }),
-      t.Literal("new_table", {
-        description: "A new table in Airtable is not copied until a person decides",
-      }),
-      t.Literal("proposal_waiting", {
-        description: "An agent proposes changes of records, which a member approves or rejects",
-      }),
-      t.Literal("breaking_change", {
-        description: "Tables or columns were dropped, renamed or given another type",
-      }),
-      t.Literal("schema_changed", { description: "Tables or columns were added" }),
-    ],
-    { description: "Kind of alert" },
-  ),
+  oneOf(alertKinds, {
+    meanings: {
+      needs_attention: "Airtable rejects the key, or sync has stopped until someone acts",
+      call_budget: "This month's calls will not last, or sync has used its share of them",
+      new_table: "A new table in Airtable is not copied until a person decides",
+      proposal_waiting: "An agent proposes changes of records, which a member approves or rejects",
+      breaking_change: "Tables or columns were dropped, renamed or given another type",
+      schema_changed: "Tables or columns were added",
+    },
+    description: "Kind of alert",
+  }),
 );
 const kinds = t.Array(kind, { maxItems: 20 });
 const form = named(
   "WebhookForm",
-  t.Union([
-    t.Literal("json", { description: "All facts as JSON" }),
-    t.Literal("slack", { description: '`{"text": …}`, accepted by Slack and others' }),
-  ]),
+  oneOf(["json", "slack"], {
+    meanings: { json: "All facts as JSON", slack: '`{"text": …}`, accepted by Slack and others' },
+  }),
 );
 const name = t.String({ maxLength: 100 });
 const url = t.String({
@@ -104,16 +91,16 @@ const alerts = named(
       t.Object({
         id: t.String(),
         at: timestamp,
-        channel: t.Union([t.Literal("mail"), t.Literal("webhook")]),
+        channel: oneOf(["mail", "webhook"]),
         to: t.String(),
         webhook_id: nullable(t.String()),
         subject: t.String(),
-        state: t.Union([
-          t.Literal("waiting"),
-          t.Literal("sent"),
-          t.Literal("given_up", { description: "All delivery attempts failed" }),
-          t.Literal("dropped", { description: "The recipient or the subject no longer exists" }),
-        ]),
+        state: oneOf(["waiting", "sent", "given_up", "dropped"], {
+          meanings: {
+            given_up: "All delivery attempts failed",
+            dropped: "The recipient or the subject no longer exists",
+          },
+        }),
         attempts: t.Integer(),
         error: nullable(t.String()),
         ended_at: nullable(timestamp),

@@ -5,7 +5,7 @@ import { BasetideError } from "../../../core/errors";
 import { dbtSources, erDiagram, typesIn, typesLanguages } from "../../../core/exports";
 import { ofBase, resource } from "../resource-kit/resource";
 import { idParams } from "../schemas";
-import { named } from "../schemas/parts";
+import { named, oneOf } from "../schemas/parts";
 import { typesInput } from "../types-input";
 
 const API = "/api/v1/bases/:id";
@@ -48,8 +48,8 @@ export const baseExports = resource({
       "The same tables give the same files, byte by byte, so they can be committed. Only dbt has several files.",
     query: t.Object({
       lang: t.Optional(
-        t.Union(
-          typesLanguages.map(({ lang }) => t.Literal(lang)),
+        oneOf(
+          typesLanguages.map(({ lang }) => lang),
           { description: "The language or tool. Default: ts" },
         ),
       ),

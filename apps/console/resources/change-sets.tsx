@@ -15,7 +15,6 @@ import {
   listChangeSets,
   MOST_OPERATIONS,
   MOST_PROPOSED,
-  type OperationKind,
   operationKinds,
   undoChangeSet,
 } from "../../../core/control/change-sets";
@@ -27,7 +26,7 @@ import { onBase } from "../base-page";
 import { ofBase, type RunContext, resource } from "../resource-kit/resource";
 import { reviewOf, takenAnyway } from "../review";
 import { idParams } from "../schemas";
-import { LISTED, named, nullable, strict, timestamp } from "../schemas/parts";
+import { LISTED, named, nullable, oneOf, strict, timestamp } from "../schemas/parts";
 
 const API = "/api/v1/bases/:id/change-sets";
 const PAGE = "/bases/:id/changes";
@@ -39,8 +38,7 @@ const operation = named(
   "ChangeOperation",
   t.Object(
     {
-      // Not a UnionEnum, whose default is its first value: nobody may create records by leaving it out.
-      operation: t.Unsafe<OperationKind>(t.Union(operationKinds.map((kind) => t.Literal(kind)))),
+      operation: oneOf(operationKinds),
       table: t.String({ minLength: 1, maxLength: 255, description: "Airtable's id or name of the table" }),
       record: t.Optional(t.String({ maxLength: 20, description: "The record's id; not for a create" })),
       fields: t.Optional(
@@ -64,7 +62,7 @@ export const changeSet = named(
     created_by: nullable(t.String({ description: "The member or token" })),
     note: t.String(),
     typecast: t.Boolean(),
-    state: t.UnionEnum(changeSetStates),
+    state: oneOf(changeSetStates),
     undoes: nullable(t.String({ description: "The set whose changes it undoes" })),
     counts: t.Partial(t.Object(Object.fromEntries(itemStates.map((state) => [state, t.Integer()]))), {
       description: "Operations by state",
@@ -190,12 +188,12 @@ export const changeSetsResource = resource({
         items: t.Array(
           t.Object({
             position: t.Integer(),
-            operation: t.UnionEnum(operationKinds),
+            operation: oneOf(operationKinds),
             table: t.String(),
             record: nullable(t.String({ description: "Null for a create that has not been made" })),
             fields: someCells,
             expected: someCells,
-            state: t.UnionEnum(itemStates),
+            state: oneOf(itemStates),
             error_type: t.String({
               description: "Airtable's type of the error, or STALE, ROW_DOES_NOT_EXIST, …",
             }),

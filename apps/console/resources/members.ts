@@ -3,7 +3,7 @@ import { t } from "elysia";
 import { givenRoles, roles } from "../../../core/control/accounts";
 import { changeRole, listMembers, removeMember } from "../../../core/control/members";
 import { ofAccount, resource } from "../resource-kit/resource";
-import { named, nullable, strict, timestamp } from "../schemas/parts";
+import { named, nullable, oneOf, strict, timestamp } from "../schemas/parts";
 
 const API = "/api/v1/members";
 
@@ -12,7 +12,7 @@ const member = named(
   t.Object({
     user_id: t.String(),
     email: t.String(),
-    role: t.UnionEnum([...roles]),
+    role: oneOf(roles),
     since: timestamp,
   }),
 );
@@ -42,7 +42,7 @@ export const membersResource = resource({
     summary: "Change a member's role",
     description: "Their sessions and tokens have it from the next request on.",
     raises: ["conflict"],
-    body: named("RoleChange", t.Object({ role: t.UnionEnum([...givenRoles]) }, strict), { role: "viewer" }),
+    body: named("RoleChange", t.Object({ role: oneOf(givenRoles) }, strict), { role: "viewer" }),
     answer: member,
     run: ({ db, actor }, { accountId, userId }, body, { role }) =>
       changeRole(db, { accountId, role, actor }, userId, body.role),

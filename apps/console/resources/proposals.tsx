@@ -2,7 +2,6 @@
 import { t } from "elysia";
 import { getBase, listBases } from "../../../core/control/bases";
 import {
-  type ChangeSetState,
   changeSetStates,
   getProposal,
   itemStates,
@@ -16,7 +15,7 @@ import { AccountFrame } from "../../../views/account/frame";
 import { Proposals } from "../../../views/account/proposals";
 import { ofAccount, resource } from "../resource-kit/resource";
 import { reviewOf } from "../review";
-import { LISTED, named, nullable } from "../schemas/parts";
+import { LISTED, named, nullable, oneOf } from "../schemas/parts";
 import { changeSet, decide, decisionBody, shownSet } from "./change-sets";
 
 const API = "/api/v1/proposals";
@@ -26,11 +25,11 @@ const cell = t.Unknown({ description: "In the form of Airtable's API" });
 
 const reviewed = t.Object({
   position: t.Integer(),
-  operation: t.UnionEnum(operationKinds),
+  operation: oneOf(operationKinds),
   table: t.String(),
   record: nullable(t.String()),
   title: nullable(t.String({ description: "The record's primary field" })),
-  state: t.UnionEnum(itemStates),
+  state: oneOf(itemStates),
   error: t.String(),
   is_stale: t.Boolean({ description: "The record has changed since in a field that the proposal relies on" }),
   is_gone: t.Boolean({ description: "The record is gone" }),
@@ -72,17 +71,7 @@ export const proposalsResource = resource({
     api: `GET ${API}`,
     summary: "Proposals for the account's bases: first those that wait, then the newest",
     description: "100 at most.",
-    // Not a UnionEnum, whose default is its first value.
-    query: t.Object({
-      state: t.Optional(
-        t.Unsafe<ChangeSetState>(
-          t.Union(
-            changeSetStates.map((state) => t.Literal(state)),
-            { description: "Only these" },
-          ),
-        ),
-      ),
-    }),
+    query: t.Object({ state: t.Optional(oneOf(changeSetStates, { description: "Only these" })) }),
     answer: t.Array(changeSet),
     run: async ({ db }, { id }, { state }) =>
       (await listProposals(db, id, { state, limit: LISTED })).map(shownSet),

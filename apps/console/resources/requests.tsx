@@ -5,7 +5,7 @@ import type { FormFields } from "../../../views/components";
 import { RequestsPage } from "../../../views/requests";
 import { emptyForm } from "../resource-kit/read-form";
 import { ofAccount, resource } from "../resource-kit/resource";
-import { named, nullable, strict, timestamp } from "../schemas/parts";
+import { named, nullable, oneOf, strict, timestamp } from "../schemas/parts";
 
 const API = "/api/v1/requests";
 const PAGE = "/requests";
@@ -18,7 +18,7 @@ const answer = named(
     database_id: nullable(t.String()),
     region: nullable(t.String()),
     message: t.String(),
-    state: t.Union([t.Literal("open"), t.Literal("approved"), t.Literal("denied")]),
+    state: oneOf(["open", "approved", "denied"]),
     answer: t.String({ description: "The operator's answer" }),
     created_at: timestamp,
     decided_at: nullable(timestamp),
@@ -70,7 +70,7 @@ export const requestsResource = resource({
       "NewOperatorRequest",
       t.Object(
         {
-          kind: t.Union(requestKinds.map((kind) => t.Literal(kind))),
+          kind: oneOf(requestKinds),
           database_id: t.Optional(
             t.String({ maxLength: 100, description: "For `writable`: the id of the database" }),
           ),

@@ -20,7 +20,7 @@ import type { ConsoleContext } from "../page-kit";
 import { type Asker, type Params, resource } from "../resource-kit/resource";
 import { credentials, idParams } from "../schemas";
 import { readingUrl } from "../schemas/connect";
-import { named, nullable, strict, timestamp } from "../schemas/parts";
+import { named, nullable, oneOf, strict, timeOf, timestamp } from "../schemas/parts";
 
 const API = "/api/v1/bases/:id";
 const PAGE = "/bases/:id/connect";
@@ -41,7 +41,7 @@ const frame = {
   frame: ({ base }: BaseDatabase, content: preact.VNode) => connecting.frame(base, content),
 };
 
-const mode = t.UnionEnum(["at_commit", "at_once"], {
+const mode = oneOf(["at_commit", "at_once"], {
   description:
     "When Airtable gets what it writes: at the end of the transaction, or by each statement, which a rollback does not undo. With the base's setting `sql_writes_queued`, after the end of the transaction; `at_once` is a conflict",
 });
@@ -57,11 +57,7 @@ const sqlUser = named(
     }),
     created_at: timestamp,
     last_seen_at: nullable(
-      t.String({
-        format: "date-time",
-        description:
-          "When it was last connected, to the minute; a session of less than three seconds may be missed",
-      }),
+      timeOf("When it was last connected, to the minute; a session of less than three seconds may be missed"),
     ),
     writes: nullable(
       t.Object(

@@ -4,7 +4,7 @@ import { itemStates, listAllWrites, listWrites, operationKinds } from "../../../
 import { listSqlUsers } from "../../../core/control/placement";
 import { ofBase, resource } from "../resource-kit/resource";
 import { idParams } from "../schemas";
-import { named, nullable, timestamp } from "../schemas/parts";
+import { named, nullable, oneOf, timestamp } from "../schemas/parts";
 
 const LISTED = 1000;
 
@@ -28,8 +28,8 @@ export const sqlWritesResource = resource({ tag: "Change sets", params: idParams
         note: t.String({ description: "`basetide.note` of the session" }),
         table: t.String({ description: "Airtable's id" }),
         record: nullable(t.String({ description: "Null for a record that was not created" })),
-        operation: t.UnionEnum(operationKinds),
-        state: t.UnionEnum(["queued", ...itemStates], {
+        operation: oneOf(operationKinds),
+        state: oneOf(["queued", ...itemStates], {
           description:
             "`queued`: committed in the database, and not taken from there yet. `sent`: whether Airtable has made it is being found out. `unknown`: it cannot be found out",
         }),

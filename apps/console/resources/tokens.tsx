@@ -1,13 +1,6 @@
 /** The account's API tokens. They are made and revoked in the console only, so that no token can make another one. */
 import { t } from "elysia";
-import {
-  createToken,
-  listTokens,
-  revokeToken,
-  scopeLabels,
-  scopes,
-  type TokenScope,
-} from "../../../core/control/accounts";
+import { createToken, listTokens, revokeToken, scopeLabels, scopes } from "../../../core/control/accounts";
 import { BasetideError } from "../../../core/errors";
 import { AccountFrame } from "../../../views/account/frame";
 import { Tokens } from "../../../views/account/tokens";
@@ -15,6 +8,7 @@ import type { FormFields } from "../../../views/components";
 import { mails } from "../auth/mails";
 import { emptyForm } from "../resource-kit/read-form";
 import { ofAccount, resource } from "../resource-kit/resource";
+import { oneOf } from "../schemas/parts";
 
 const PAGE = "/account/tokens";
 
@@ -76,8 +70,8 @@ export const tokensResource = resource({
   .all({
     body: t.Object({
       name: t.String({ minLength: 1, maxLength: 100 }),
-      scopes: t.Unsafe<TokenScope[]>(t.Array(t.Union(scopes.map((one) => t.Literal(one))), { minItems: 1 })),
-      expires: t.Optional(t.Union(expiries.map((one) => t.Literal(one)))),
+      scopes: t.Array(oneOf(scopes), { minItems: 1 }),
+      expires: t.Optional(oneOf(expiries)),
     }),
     async run(
       { db, auth, config, actor },

@@ -2,7 +2,7 @@
 import { t } from "elysia";
 import { budget } from "./budgets";
 import { apiKey, workspaceId } from "./connect";
-import { named, nullable, strict, timestamp } from "./parts";
+import { named, nullable, oneOf, strict, timeOf, timestamp } from "./parts";
 import { selection } from "./selection";
 import {
   indexes,
@@ -16,15 +16,12 @@ import {
 
 export const syncKind = named(
   "SyncKind",
-  t.Union([
-    t.Literal("first"),
-    t.Literal("rebuild"),
-    t.Literal("sweep"),
-    t.Literal("rapid", {
-      description: "A cycle over all tables, which requests the modified records of each",
-    }),
-    t.Literal("live", { description: "A batch of changes that Airtable's feed reported" }),
-  ]),
+  oneOf(["first", "rebuild", "sweep", "rapid", "live"], {
+    meanings: {
+      rapid: "A cycle over all tables, which requests the modified records of each",
+      live: "A batch of changes that Airtable's feed reported",
+    },
+  }),
 );
 
 export const idParams = t.Object({ id: t.String({ maxLength: 100, description: "Id of the base: bas_…" }) });
@@ -49,14 +46,14 @@ const live = named(
   "LiveFeed",
   t.Object(
     {
-      state: t.Union([
-        t.Literal("making"),
-        t.Literal("on"),
-        t.Literal("refused", { description: "There is no feed; the base is swept" }),
-        t.Literal("failing", { description: "The feed cannot be read at the moment; the base is swept" }),
-      ]),
+      state: oneOf(["making", "on", "refused", "failing"], {
+        meanings: {
+          refused: "There is no feed; the base is swept",
+          failing: "The feed cannot be read at the moment; the base is swept",
+        },
+      }),
       reason: t.String({ description: "For `refused` and `failing`: why there is no feed" }),
-      by: t.Union([t.Literal("notification"), t.Literal("poll")], {
+      by: oneOf(["notification", "poll"], {
         description: "Whether Airtable sends notifications of new changes, or Basetide polls",
       }),
       last_change_at: nullable(timestamp),
@@ -72,19 +69,9 @@ const live = named(
       missed_at: nullable(timestamp),
       compared_at: nullable(timestamp),
       drifted_since: nullable(timestamp),
-      gap_since: nullable(
-        t.String({
-          format: "date-time",
-          description: "Changes before this time may be missing until a full check completes",
-        }),
-      ),
-      off_since: nullable(
-        t.String({
-          format: "date-time",
-          description: "Since when there is no feed, although live mode is on",
-        }),
-      ),
-      retry_at: nullable(t.String({ format: "date-time", description: "When Airtable is asked again" })),
+      gap_since: nullable(timeOf("Changes before this time may be missing until a full check completes")),
+      off_since: nullable(timeOf("Since when there is no feed, although live mode is on")),
+      retry_at: nullable(timeOf("When Airtable is asked again")),
       expires_at: nullable(timestamp),
     },
     { description: "The feed of changes that live mode reads; null if live mode has never been tried" },
@@ -98,23 +85,16 @@ export const base = named(
     platform: t.String(),
     base_id: t.String(),
     name: t.String(),
-    state: t.Union([
-      t.Literal("starting"),
-      t.Literal("active"),
-      t.Literal("paused"),
-      t.Literal("needs_attention"),
-      t.Literal("moving"),
-      t.Literal("deleting"),
-    ]),
+    state: oneOf(["starting", "active", "paused", "needs_attention", "moving", "deleting"]),
     indicator: named(
       "Indicator",
       t.Object({
-        color: t.Union([t.Literal("green"), t.Literal("yellow"), t.Literal("red")]),
+        color: oneOf(["green", "yellow", "red"]),
         reason: t.String(),
         since: nullable(timestamp),
         tables: t.Array(t.String(), { description: "Airtable's names of the tables that it concerns" }),
         next: t.String({ description: "What happens next, if `next_at` does not say it" }),
-        next_at: nullable(t.String({ format: "date-time", description: "When Basetide tries again" })),
+        next_at: nullable(timeOf("When Basetide tries again")),
       }),
     ),
     settings: named(
@@ -196,11 +176,13 @@ export const base = named(
     budget: nullable(budget),
     problems: t.Array(
       t.Object({
-        kind: t.Union([
-          t.Literal("missing_table", { description: "A table of the source is not in the database" }),
-          t.Literal("outdated_table", { description: "A table still has its former columns" }),
-          t.Literal("settings", { description: "Changed settings are not applied" }),
-        ]),
+        kind: oneOf(["missing_table", "outdated_table", "settings"], {
+          meanings: {
+            missing_table: "A table of the source is not in the database",
+            outdated_table: "A table still has its former columns",
+            settings: "Changed settings are not applied",
+          },
+        }),
         table_id: nullable(t.String()),
         name: t.String({ description: "The table's name in the source" }),
         message: t.String({ description: "Why; empty if nothing has failed" }),
@@ -247,19 +229,15 @@ export const base = named(
       named(
         "IssueGroup",
         t.Object({
-          kind: t.Union([
-            t.Literal("value", {
-              description: "Values that do not fit their column: they are lost, or were changed",
-            }),
-            t.Literal("formula", {
-              description: "Errors that Airtable has in place of a value, such as #ERROR!",
-            }),
-            t.Literal("unreadable", { description: "Parts of Airtable's answers that cannot be read" }),
-            t.Literal("object", {
-              description:
+          kind: oneOf(["value", "formula", "unreadable", "object"], {
+            meanings: {
+              value: "Values that do not fit their column: they are lost, or were changed",
+              formula: "Errors that Airtable has in place of a value, such as #ERROR!",
+              unreadable: "Parts of Airtable's answers that cannot be read",
+              object:
                 "An object of yours that a rebuild could not carry over; `value` contains the statements that create it",
-            }),
-          ]),
+            },
+          }),
           table: t.String({ description: "Name in SQL" }),
           column: t.String({ description: "Name in SQL" }),
           table_id: nullable(t.String({ description: "Airtable's id" })),

@@ -1,10 +1,9 @@
 /** The plan, the cap and the usage of a workspace, as the workspace and its bases show them. */
 import { t } from "elysia";
 import { plans } from "../../../core/control/budgets";
-import { named, nullable, timestamp } from "./parts";
+import { named, nullable, oneOf, timestamp } from "./parts";
 
-// A union of literals: Elysia's enumerations have a default, and a property that is not given must stay as it is.
-export const plan = named("Plan", t.Unsafe<string>(t.Union(plans.map((id) => t.Literal(id)))));
+export const plan = named("Plan", oneOf<string>(plans));
 
 export const cap = {
   plan,
@@ -33,10 +32,12 @@ export const monthlyUse = {
       at: timestamp,
       ends_inside: nullable(t.Boolean()),
       missing: nullable(
-        t.Union([
-          t.Literal("history", { description: "The bases have been synced for less than seven whole days" }),
-          t.Literal("regularity", { description: "Calls differ too much from day to day" }),
-        ]),
+        oneOf(["history", "regularity"], {
+          meanings: {
+            history: "The bases have been synced for less than seven whole days",
+            regularity: "Calls differ too much from day to day",
+          },
+        }),
       ),
     },
     {
@@ -44,12 +45,12 @@ export const monthlyUse = {
         "Expected calls if the next days are like those of the last week; null without a reliable forecast",
     },
   ),
-  state: t.Union([
-    t.Literal("no_cap"),
-    t.Literal("inside"),
-    t.Literal("spent", { description: "Sync has used its share; clients have their reserve" }),
-    t.Literal("over", { description: "The cap itself is exceeded" }),
-  ]),
+  state: oneOf(["no_cap", "inside", "spent", "over"], {
+    meanings: {
+      spent: "Sync has used its share; clients have their reserve",
+      over: "The cap itself is exceeded",
+    },
+  }),
   left: nullable(t.Integer({ description: "Calls that sync may still make this month" })),
   rate_per_hour: nullable(t.Number({ description: "Rate at which each syncing base may use them" })),
   slowed: nullable(

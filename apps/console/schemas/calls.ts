@@ -1,10 +1,10 @@
 /** Answer schemas for the calls to Airtable for a base. */
 import { t } from "elysia";
-import { named, nullable, timestamp } from "./parts";
+import { named, nullable, oneOf, timestamp } from "./parts";
 
 export const callsQuery = t.Object({
   per: t.Optional(
-    t.UnionEnum(["hour", "day"], {
+    oneOf(["hour", "day"], {
       description: "Default: hour, for the last 24 hours; day, for the last 30 days",
     }),
   ),
@@ -15,7 +15,7 @@ const calls = t.Integer({ minimum: 0, examples: [120] });
 export const baseCalls = named(
   "BaseCalls",
   t.Object({
-    per: t.UnionEnum(["hour", "day"]),
+    per: oneOf(["hour", "day"]),
     buckets: t.Array(
       t.Object({
         from: timestamp,
@@ -35,7 +35,7 @@ export const baseCalls = named(
     ),
     clients: t.Array(
       t.Object({
-        kind: t.UnionEnum(["own", "key", "others"], {
+        kind: oneOf(["own", "key", "others"], {
           description: "`own`: the key that the base is synced with; `others`: all that are not listed",
         }),
         key: nullable(t.String({ description: "The first letters of the key", examples: ["patAbCd…"] })),

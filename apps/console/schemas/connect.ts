@@ -1,7 +1,7 @@
 /** Schemas of what connecting a base needs: the key, the source, and the destination. */
 import { t } from "elysia";
 import { platformFacts } from "../../../core/source";
-import { named, nullable, strict } from "./parts";
+import { named, nullable, oneOf, strict } from "./parts";
 import { selection } from "./selection";
 import { plainSettings } from "./settings";
 
@@ -88,7 +88,7 @@ export const destinationChecks = named(
         check: t.String({
           description: "address, connection, pooler, encryption, latency, rights or schema",
         }),
-        status: t.Union([t.Literal("ok"), t.Literal("warning"), t.Literal("problem")]),
+        status: oneOf(["ok", "warning", "problem"]),
         message: t.String(),
         remedy: nullable(
           t.String({ description: "SQL to run on the server, or the change to make in the URL" }),

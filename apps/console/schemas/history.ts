@@ -2,7 +2,7 @@
 import { t } from "elysia";
 import { severities } from "../../../core/replica";
 import { syncKind } from "./base";
-import { named, nullable, timestamp } from "./parts";
+import { named, nullable, oneOf, timestamp } from "./parts";
 
 export const runsQuery = t.Object({
   limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "Default: 50" })),
@@ -36,12 +36,7 @@ export const runs = t.Array(
 
 export const schemaChangesQuery = t.Object({
   limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "Default: 100" })),
-  // Not a UnionEnum, whose default is its first value.
-  severity: t.Optional(
-    t.Union([t.Literal("additive"), t.Literal("rename"), t.Literal("breaking")], {
-      description: "Returns only the changes of this severity",
-    }),
-  ),
+  severity: t.Optional(oneOf(severities, { description: "Returns only the changes of this severity" })),
 });
 
 const shapeName = named(
@@ -60,7 +55,7 @@ export const schemaChanges = t.Array(
     t.Object({
       id: t.String(),
       seen_at: timestamp,
-      kind: t.UnionEnum([
+      kind: oneOf([
         "table_added",
         "table_dropped",
         "table_renamed",
@@ -71,7 +66,7 @@ export const schemaChanges = t.Array(
         "field_retyped",
         "table_waiting",
       ]),
-      severity: t.UnionEnum(severities, {
+      severity: oneOf(severities, {
         description:
           "What it means for SQL. additive: what worked still works; rename: a table or a column has another name, and the old one is an alias for some days; breaking: a table or a column is gone or has another type",
       }),
@@ -101,7 +96,7 @@ export const auditEntries = t.Array(
       at: timestamp,
       actor: t.Object(
         {
-          kind: t.UnionEnum(["user", "token", "operator", "cli", "system"]),
+          kind: oneOf(["user", "token", "operator", "cli", "system"]),
           name: nullable(t.String()),
         },
         { description: "E-mail address of a member or name of a token; null for the operator" },

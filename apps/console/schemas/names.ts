@@ -1,6 +1,6 @@
 /** Schemas of the names of a base's tables and columns in SQL. */
 import { t } from "elysia";
-import { named, nullable, timestamp } from "./parts";
+import { named, nullable, oneOf, timestamp } from "./parts";
 
 const name = {
   source_name: t.String({ description: "Name in Airtable" }),
@@ -44,7 +44,7 @@ export const oldNameList = named(
     lost_names: t.Array(lostName),
     uses: t.Array(
       t.Object({
-        kind: t.UnionEnum(["saved query", "view", "function", "trigger", "statement"]),
+        kind: oneOf(["saved query", "view", "function", "trigger", "statement"]),
         name: t.String({ description: "Empty for a statement" }),
         text: t.String({ description: "The beginning of its SQL" }),
         calls: nullable(t.Integer({ description: "Of a statement, since the statistics were reset" })),

@@ -12,6 +12,20 @@ export const nullable = <T extends Parameters<typeof t.Union>[0][number]>(type: 
 export const LISTED = 100;
 
 export const timestamp = t.String({ format: "date-time" });
+export const timeOf = (description: string) => t.String({ format: "date-time", description });
+
+/**
+ * One of these texts. Unlike the framework's enumerations, it has no default: what a request leaves out stays left out.
+ *
+ * @param meanings of some of them, for the description
+ */
+export function oneOf<const Value extends string>(
+  values: readonly Value[],
+  { meanings = {}, description }: { meanings?: { [one in Value]?: string }; description?: string } = {},
+) {
+  const literals = values.map((value) => t.Literal(value, { description: meanings[value] }));
+  return t.Unsafe<Value>(t.Union(literals, { description }));
+}
 
 /** The key of a schema's name in the description of the API. */
 export const COMPONENT = "x-component";

@@ -1,19 +1,15 @@
 /** Schemas of what of a base is copied. */
 import { t } from "elysia";
-import { named, strict } from "./parts";
+import { named, oneOf, strict } from "./parts";
 
 const id = t.String({ minLength: 1, maxLength: 60 });
 const MOST_TABLES = 2000;
 const MOST_FIELDS = 2000;
 
-const newTables = t.Union(
-  [
-    t.Literal("copy"),
-    t.Literal("ask", { description: "Not copied; the console asks, and `unanswered` lists them" }),
-    t.Literal("ignore"),
-  ],
-  { description: "What happens to tables that are not listed, such as new ones" },
-);
+const newTables = oneOf(["copy", "ask", "ignore"], {
+  meanings: { ask: "Not copied; the console asks, and `unanswered` lists them" },
+  description: "What happens to tables that are not listed, such as new ones",
+});
 
 const fieldIds = (description: string) => t.Optional(t.Array(id, { maxItems: MOST_FIELDS, description }));
 

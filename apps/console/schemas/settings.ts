@@ -8,7 +8,7 @@ import {
   settingList,
   settings,
 } from "../../../core/control/bases";
-import { nullable, strict } from "./parts";
+import { nullable, oneOf, strict } from "./parts";
 
 type PlainSettings = Record<SettingsOfType<"boolean">, ReturnType<typeof t.Boolean>> &
   Record<SettingsOfType<"integer">, ReturnType<typeof t.Integer>>;
@@ -26,7 +26,7 @@ export const plainSettings = Object.fromEntries(
     }),
 ) as PlainSettings;
 
-const kind = t.UnionEnum(["default", "trigram"], {
+const kind = oneOf(["default", "trigram"], {
   description:
     "default: a B-tree, or GIN where the column is an array; trigram: for like '%…%', with pg_trgm",
 });

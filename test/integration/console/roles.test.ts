@@ -166,6 +166,7 @@ test("only the owner changes roles, and no member changes the owner's", async ()
   expect((await friend.get("/bases")).text).not.toContain("You are a viewer of this account");
   expect((await patch(user!.id, role)).status).toBe(409);
   expect((await patch(friendId, { role: "owner" })).status).toBe(422);
+  expect((await patch(friendId, {})).status).toBe(422);
   for (const unknown of ["usr_00000000000000000000", "%00"]) {
     expect((await patch(unknown, role)).status).toBe(404);
     expect((await owner.post(`/account/members/${unknown}/role`, role)).status).toBe(404);
