@@ -15,7 +15,28 @@ export interface ToolAnswer {
   isOurs?: boolean;
 }
 
+/** The most of an answer, bytes: text and data together, without the frame around them. */
+export const MOST_ANSWER_BYTES = 63_000;
+
 export const byteLength = (text: string): number => Buffer.byteLength(text);
+
+/** Returns as many of the first items as fit. */
+export function whatFits<Item>(
+  items: readonly Item[],
+  mostBytes: number,
+  textsOf: (item: Item) => unknown[],
+): Item[] {
+  let bytes = 0;
+  const end = items.findIndex((item) => {
+    for (const text of textsOf(item))
+      bytes += byteLength(typeof text === "string" ? text : JSON.stringify(text));
+    return bytes > mostBytes;
+  });
+  return end < 0 ? [...items] : items.slice(0, end);
+}
+
+/** Of what people wrote about a table or a column, characters. */
+export const MOST_DESCRIPTION = 80;
 
 /** Returns the answer as the protocol has it. */
 export function toResult({ data, head, text, isOurs }: ToolAnswer) {

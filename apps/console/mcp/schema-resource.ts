@@ -1,15 +1,11 @@
 /** `basetide://{base}/schema.sql`: the tables of a base as statements, with what the agent may read. */
-import { byteLength, freshness, freshnessLine } from "./answer";
+import { byteLength, freshness, freshnessLine, MOST_ANSWER_BYTES } from "./answer";
 import { baseOf, basesOf, type ToolCall } from "./caller";
 import { readableOf } from "./readable";
 import { definitionOf } from "./tools/describe-tables";
 
 export const SCHEMA_URI = "basetide://{base}/schema.sql";
 export const SCHEMA_TYPE = "application/sql";
-/** The most of a text, bytes. */
-const MOST_BYTES = 64_000;
-/** Kept for the line that says how many tables are left out. */
-const TAIL_BYTES = 200;
 
 /** Lists one for each base of the agent. */
 export async function listSchemas(call: Pick<ToolCall, "agent" | "ctx">) {
@@ -37,7 +33,7 @@ export async function readSchemaText(call: ToolCall, named: string): Promise<str
   for (const table of tables) {
     const { text } = definitionOf(table, tables, linkViews, "full");
     bytes += byteLength(text) + 2;
-    if (bytes > MOST_BYTES - TAIL_BYTES) break;
+    if (bytes > MOST_ANSWER_BYTES) break;
     parts.push(text);
   }
   call.rows = parts.length - 1;

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { cutText } from "../../../../core/cut-text";
 import { readableName } from "../../../../core/exports";
 import type { ColumnSpec, LinkView, TableSpec } from "../../../../core/replica";
-import { byteLength, freshness, freshnessLine } from "../answer";
+import { byteLength, freshness, freshnessLine, MOST_DESCRIPTION, whatFits } from "../answer";
 import { baseOf } from "../caller";
 import { findReadable, readableOf } from "../readable";
 import { baseInput, freshnessShape } from "../shapes";
@@ -13,7 +13,6 @@ const MOST_TABLES = 10;
 /** Of one table, bytes. */
 const MOST_BYTES = 4000;
 const MOST_CHOICES = 20;
-const MOST_DESCRIPTION = 80;
 
 export const describeTablesTool = tool({
   name: "describe_tables",
@@ -61,16 +60,13 @@ export function definitionOf(
   const own = ["  id text primary key, -- the record's id", "  created_time timestamp not null, -- UTC"];
   const lines = table.columns.map((column) => lineOf(table, column, tables, views, detail));
   const tail = ");";
-  let bytes = byteLength([head, ...own, tail].join("\n"));
-  const kept = lines.filter((line) => {
-    bytes += byteLength(line) + 1;
-    return bytes <= MOST_BYTES - 100;
-  });
-  const left = lines.length - kept.length;
+  const left = MOST_BYTES - 100 - byteLength([head, ...own, tail].join("\n"));
+  const kept = whatFits(lines, left, (line) => [line, "\n"]);
+  const cut = lines.length - kept.length;
   const more =
-    left > 0 ? [`  -- ${left} more columns: \`detail: "columns"\`, or list_tables with \`like\``] : [];
+    cut > 0 ? [`  -- ${cut} more columns: \`detail: "columns"\`, or list_tables with \`like\``] : [];
   return {
-    data: { name: table.name, columns: lines.length + 2, is_cut: left > 0 },
+    data: { name: table.name, columns: lines.length + 2, is_cut: cut > 0 },
     text: [head, ...own, ...kept, ...more, tail].join("\n"),
   };
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { BasetideError } from "../../../../core/errors";
 import type { ReadChanges } from "../../../../core/replica";
 import { proxied } from "../../../../core/source";
-import { byteLength, freshness, freshnessLine } from "../answer";
+import { freshness, freshnessLine, MOST_ANSWER_BYTES, whatFits } from "../answer";
 import { baseOf } from "../caller";
 import { inQueryTurn } from "../query-turns";
 import { findReadable, readableOf } from "../readable";
@@ -12,8 +12,6 @@ import { tool } from "../tool";
 
 const CHANGES = 50;
 const MOST_CHANGES = 500;
-/** The most of an answer, bytes: text and data together, without the frame around them. */
-const MOST_BYTES = 63_000;
 /** Of the values of one change. */
 const MOST_BYTES_EACH = 16_000;
 /** Of the session that reads them. */
@@ -77,7 +75,7 @@ export const getChangesTool = tool({
       after,
       isOldestFirst: order === "oldest",
       limit,
-      mostBytes: MOST_BYTES,
+      mostBytes: MOST_ANSWER_BYTES,
       mostBytesEach: MOST_BYTES_EACH,
     };
     const found = await inQueryTurn(call, () => readable.changes(asked, { ...LIMITS, signal: call.signal }));
@@ -99,14 +97,7 @@ export const getChangesTool = tool({
 
 /** Keeps whole changes, as many as fit. */
 function bounded({ changes, isCut }: ReadChanges, limit: number) {
-  const kept: ReturnType<typeof entryOf>[] = [];
-  let bytes = 0;
-  for (const change of changes) {
-    const entry = entryOf(change);
-    bytes += byteLength(JSON.stringify(entry.data)) + byteLength(JSON.stringify(entry.line));
-    if (bytes > MOST_BYTES) break;
-    kept.push(entry);
-  }
+  const kept = whatFits(changes.map(entryOf), MOST_ANSWER_BYTES, ({ data, line }) => [data, [line]]);
   const is_cut = isCut || kept.length < changes.length;
   return {
     changes: kept.map(({ data }) => data),

@@ -7,10 +7,8 @@ import {
   MOST_PROPOSED,
   proposalOf,
 } from "../../../../core/control/change-sets";
-import { byteLength } from "../answer";
+import { MOST_ANSWER_BYTES, whatFits } from "../answer";
 import { tool } from "../tool";
-
-const MOST_BYTES = 32_000;
 
 export const getProposalTool = tool({
   name: "get_proposal",
@@ -45,18 +43,14 @@ export const getProposalTool = tool({
     const set = await proposalOf(ctx.db, agent.id, id);
     call.baseId = set.baseId;
     const items = await listChangeItems(ctx, set.id, { from, limit: MOST_PROPOSED });
-    let bytes = 0;
-    const operations = items
-      .map(({ position, state, recordId, error }) => ({
-        operation: position,
-        state,
-        record: recordId,
-        ...(error ? { error } : {}),
-      }))
-      .filter((one) => {
-        bytes += byteLength(JSON.stringify(one));
-        return bytes <= MOST_BYTES;
-      });
+    const all = items.map(({ position, state, recordId, error }) => ({
+      operation: position,
+      state,
+      record: recordId,
+      ...(error ? { error } : {}),
+    }));
+    // The text has the errors once more.
+    const operations = whatFits(all, MOST_ANSWER_BYTES, (one) => [one, one]);
     call.rows = operations.length;
     const counts = Object.entries(set.counts).map(([state, count]) => `${state}: ${count}`);
     const isCut = operations.length < items.length;

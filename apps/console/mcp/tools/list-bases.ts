@@ -1,7 +1,7 @@
 /** Lists the bases that an agent may read. */
 import { z } from "zod";
 import type { Base } from "../../../../core/control/bases";
-import { byteLength, freshness, freshnessLine } from "../answer";
+import { freshness, freshnessLine, whatFits } from "../answer";
 import { basesOf } from "../caller";
 import { freshnessShape } from "../shapes";
 import { tool } from "../tool";
@@ -21,15 +21,8 @@ export const listBasesTool = tool({
   isReadOnly: true,
   scope: "agent:read",
   async run(call) {
-    const bases: ReturnType<typeof entryOf>[] = [];
-    let bytes = 0;
     const all = await basesOf(call);
-    for (const base of all) {
-      const entry = entryOf(base);
-      bytes += byteLength(JSON.stringify(entry.data)) + byteLength(entry.line);
-      if (bytes > MOST_BYTES) break;
-      bases.push(entry);
-    }
+    const bases = whatFits(all.map(entryOf), MOST_BYTES, ({ data, line }) => [data, line]);
     const more = all.length - bases.length;
     const lines = [...bases.map(({ line }) => line), ...(more > 0 ? [`and ${more} more`] : [])];
     return { data: { bases: bases.map(({ data }) => data), more }, text: lines.join("\n") };

@@ -4,7 +4,7 @@ import type { Base } from "../../../../core/control/bases";
 import { cutText } from "../../../../core/cut-text";
 import { readableName } from "../../../../core/exports";
 import type { TableSpec } from "../../../../core/replica";
-import { byteLength, freshness, freshnessLine } from "../answer";
+import { freshness, freshnessLine, MOST_DESCRIPTION, whatFits } from "../answer";
 import { baseOf } from "../caller";
 import { readableOf } from "../readable";
 import { baseInput, freshnessShape } from "../shapes";
@@ -12,7 +12,6 @@ import { tool } from "../tool";
 
 /** The most of an answer, bytes: text and data together, without the frame around them. */
 const MOST_BYTES = 7400;
-const MOST_DESCRIPTION = 80;
 
 export const listTablesTool = tool({
   name: "list_tables",
@@ -51,14 +50,8 @@ export function tableList(
   const asked = like?.toLowerCase();
   const matching = tables.filter((table) => asked === undefined || textsOf(table).includes(asked));
   const names = new Map(tables.map(({ tableId, name }) => [tableId, name]));
-  const entries: ReturnType<typeof entryOf>[] = [];
-  let bytes = 0;
-  for (const table of matching) {
-    const entry = entryOf(table, base, names);
-    bytes += byteLength(JSON.stringify(entry.data)) + byteLength(JSON.stringify(entry.line)) + 2;
-    if (bytes > MOST_BYTES) break;
-    entries.push(entry);
-  }
+  const all = matching.map((table) => entryOf(table, base, names));
+  const entries = whatFits(all, MOST_BYTES, ({ data, line }) => [data, [line]]);
   const more = matching.length - entries.length;
   return {
     data: { ...facts, tables: entries.map(({ data }) => data), more },

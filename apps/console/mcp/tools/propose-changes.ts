@@ -18,13 +18,12 @@ import { BasetideError } from "../../../../core/errors";
 import { rateLimiterOf } from "../../../../core/limiter";
 import type { ColumnSpec, TableSpec } from "../../../../core/replica";
 import { proxied } from "../../../../core/source";
-import { byteLength, freshness, freshnessLine } from "../answer";
+import { freshness, freshnessLine, whatFits } from "../answer";
 import { baseOf, type ToolCall } from "../caller";
 import { readableOf } from "../readable";
 import { baseInput, freshnessShape } from "../shapes";
 import { tool } from "../tool";
 
-const MOST_PROBLEMS = 20;
 const MOST_PROBLEM_BYTES = 8000;
 const MINUTES = { least: 10, usual: 24 * 60, most: 7 * 24 * 60 };
 
@@ -87,7 +86,7 @@ export const proposeChangesTool = tool({
     call.rows = operations.length;
     const summary = summaryOf(resolved);
     if (problems.length > 0) {
-      const shown = bounded(problems);
+      const shown = whatFits(problems, MOST_PROBLEM_BYTES, (one) => [one]);
       return {
         data: { ...facts, id: null, summary, problems: shown, review_url: null, expires_at: null },
         head: `Nothing was proposed: ${problems.length} problems. ${freshnessLine(facts)}`,
@@ -252,12 +251,4 @@ function comparable({ columns }: TableSpec): string[] {
 function summaryOf(operations: Resolved[]): string[] {
   const groups = Map.groupBy(operations, ({ operation: kind, of }) => `${kind} ${of.name}`);
   return [...groups].map(([what, ones]) => `${what}: ${ones.length}`);
-}
-
-function bounded(problems: Problem[]): Problem[] {
-  let bytes = 0;
-  return problems.slice(0, MOST_PROBLEMS).filter((problem) => {
-    bytes += byteLength(JSON.stringify(problem));
-    return bytes <= MOST_PROBLEM_BYTES;
-  });
 }

@@ -9,7 +9,7 @@ import { csvHeader, csvLine } from "../../../../core/csv";
 import { cutText } from "../../../../core/cut-text";
 import { BasetideError } from "../../../../core/errors";
 import { adviceOn, type QueryFailure, type QueryOutcome } from "../../../../core/sql-editor";
-import { byteLength, freshness, freshnessLine } from "../answer";
+import { byteLength, freshness, freshnessLine, MOST_ANSWER_BYTES } from "../answer";
 import { baseOf, type ToolCall } from "../caller";
 import { inQueryTurn } from "../query-turns";
 import { readableOf } from "../readable";
@@ -20,8 +20,6 @@ import { tool } from "../tool";
 const MOST_STATEMENTS = 5;
 const ROWS = 100;
 const MOST_ROWS = 1000;
-/** Of the rows of an answer, bytes. */
-const MOST_BYTES = 64_000;
 /** Of a session: a query that sends more is ended. */
 const LIMITS = { timeoutMs: 20_000, bytes: 4_000_000 };
 
@@ -116,7 +114,7 @@ function failed(
 
 /** Keeps whole rows, as many as fit. */
 function bounded(results: QueryOutcome["results"]) {
-  let left = MOST_BYTES;
+  let left = MOST_ANSWER_BYTES;
   return results.map(({ columns, rows, isCut }) => {
     const kept: (string | null)[][] = [];
     for (const row of rows) {

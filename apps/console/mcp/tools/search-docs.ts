@@ -2,10 +2,8 @@
 import { z } from "zod";
 import { cutText } from "../../../../core/cut-text";
 import { allSections, searchDocs } from "../../docs/search";
-import { byteLength } from "../answer";
 import { tool } from "../tool";
 
-const MOST_BYTES = 8000;
 const MOST_TEXT = 1500;
 const MOST_MATCHES = 5;
 
@@ -22,21 +20,13 @@ export const searchDocsTool = tool({
     const sections = allSections();
     const matches = searchDocs(sections, text).slice(0, MOST_MATCHES);
     const origin = new URL(ctx.config.consoleUrl).origin;
-    const parts: string[] = [];
-    let bytes = 0;
-    for (const { href, title, section } of matches) {
+    const found = matches.map(({ href, title, section }) => {
       const body = cutText(sections.find((one) => one.href === href)?.text ?? "", MOST_TEXT);
-      const part = `# ${title}${section ? ` / ${section}` : ""}\n${origin}${href}\n${body.trim()}`;
-      bytes += byteLength(part);
-      if (bytes > MOST_BYTES) break;
-      parts.push(part);
-    }
-    const found = matches.slice(0, parts.length).map(({ href, title, section }) => ({
-      title: section ? `${title} / ${section}` : title,
-      url: `${origin}${href}`,
-    }));
+      return { title: section ? `${title} / ${section}` : title, url: `${origin}${href}`, body: body.trim() };
+    });
+    const parts = found.map(({ title, url, body }) => `# ${title}\n${url}\n${body}`);
     return {
-      data: { sections: found },
+      data: { sections: found.map(({ title, url }) => ({ title, url })) },
       text: parts.length === 0 ? "No section has these words. Try fewer." : parts.join("\n\n"),
       isOurs: true,
     };
