@@ -8,10 +8,10 @@ import { createHash } from "node:crypto";
 import type { Config } from "../../core/config";
 import { BasetideError } from "../../core/errors";
 import { clientAddress, networkOf, pathOf, RateWindow } from "../../core/http";
+import { MINUTE_MS } from "../../core/time-units";
 import { REVOKE_PATH, TOKEN_PATH } from "./auth/oauth";
 import { MCP_PATH } from "./mcp/path";
 
-const WINDOW_MS = 60_000;
 /** One network can be an office or a build farm, so its limit is that of several tokens. */
 const TOKENS_PER_NETWORK = 4;
 
@@ -23,8 +23,8 @@ const calls = new WeakMap<Request, () => number>();
 
 /** @returns a function that throws BasetideError `rate_limited` for a call over a limit */
 export function apiLimit(config: Pick<Config, "apiRequestsPerMinute" | "clientIpHeader">) {
-  const byToken = new RateWindow(config.apiRequestsPerMinute, WINDOW_MS);
-  const byNetwork = new RateWindow(config.apiRequestsPerMinute * TOKENS_PER_NETWORK, WINDOW_MS);
+  const byToken = new RateWindow(config.apiRequestsPerMinute, MINUTE_MS);
+  const byNetwork = new RateWindow(config.apiRequestsPerMinute * TOKENS_PER_NETWORK, MINUTE_MS);
   return (request: Request): void => {
     const path = pathOf(request);
     if (!path.startsWith("/api/") && !OTHERS.has(path)) return;

@@ -32,7 +32,10 @@ export function writeCookie(
 
 /** It is not secret, and any other value than a theme means the system's. */
 const THEME = "basetide_theme";
-export const YEAR_S = 365 * 24 * 3600;
+/** The longest time that browsers store a cookie. */
+export const LONGEST_LIFE_S = 400 * 24 * 60 * 60;
+/** Browsers ignore a cookie that is longer than 4096 bytes with its name and attributes. */
+export const MOST_COOKIE = 3500;
 
 export function themeOf(request: Request): Theme {
   return knownTheme(readCookie(request, THEME));
@@ -41,7 +44,7 @@ export function themeOf(request: Request): Theme {
 /** The header that stores the theme. */
 export function themeCookie(theme: string, consoleUrl: string): string {
   const known = knownTheme(theme);
-  return writeCookie(THEME, known, { consoleUrl, maxAgeS: known === "system" ? 0 : YEAR_S });
+  return writeCookie(THEME, known, { consoleUrl, maxAgeS: known === "system" ? 0 : LONGEST_LIFE_S });
 }
 
 function knownTheme(text: string | undefined): Theme {

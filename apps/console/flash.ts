@@ -6,13 +6,11 @@
  */
 import type { SecretBox } from "../../core/secrets";
 import type { Toast } from "../../views/frame/toasts";
-import { readCookie, writeCookie } from "./cookies";
+import { MOST_COOKIE, readCookie, writeCookie } from "./cookies";
 
 const NAME = "basetide_flash";
 /** A redirect is followed at once. */
 const MAX_AGE_S = 60;
-/** Browsers keep cookies of 4 kB. */
-const MAX_LENGTH = 3800;
 
 export interface Flash {
   toast?: Toast | undefined;
@@ -40,7 +38,7 @@ export function flashCookie(ctx: FlashContext, path: string, flash: Flash): stri
     return ctx.secrets.encrypt(JSON.stringify(kept), contextOf(ctx));
   };
   const whole = encrypted(flash);
-  const value = whole.length <= MAX_LENGTH ? whole : encrypted({ toast: flash.toast });
+  const value = whole.length <= MOST_COOKIE ? whole : encrypted({ toast: flash.toast });
   return writeCookie(NAME, value, { consoleUrl: ctx.consoleUrl, maxAgeS: MAX_AGE_S });
 }
 

@@ -7,10 +7,9 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Db } from "../../../core/context";
+import { LONGEST_LIFE_S } from "../cookies";
 
 const NAME = "basetide.device";
-/** The longest time that browsers store a cookie. */
-const LIFE_SECONDS = 400 * 24 * 60 * 60;
 /** How many accounts one browser may be known to. */
 const MAX_TOKENS = 4;
 const TOKEN = /^([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
@@ -19,10 +18,10 @@ const TOKEN = /^([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 export function createDevices(db: Db, keys: string[], isSecure: boolean) {
   const [current] = keys;
   const name = isSecure ? `__Secure-${NAME}` : NAME;
-  const attributes = `Max-Age=${LIFE_SECONDS}; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
+  const attributes = `Max-Age=${LONGEST_LIFE_S}; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
   const idOf = (token: string, account: string, now: number): string | null => {
     const [, id, issuedAt, signed] = TOKEN.exec(token) ?? [];
-    if (id === undefined || signed === undefined || now - Number(issuedAt) > LIFE_SECONDS) return null;
+    if (id === undefined || signed === undefined || now - Number(issuedAt) > LONGEST_LIFE_S) return null;
     const isSigned = keys.some((key) => isEqual(signature(key, `${id}.${issuedAt}.${account}`), signed));
     return isSigned ? id : null;
   };

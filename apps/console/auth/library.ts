@@ -17,20 +17,17 @@ import {
 import { newId } from "../../../core/ids";
 import type { Mail, Mailer } from "../../../core/mail";
 import { numberedKeys } from "../../../core/secrets";
+import { DAY_MS, SECOND_MS } from "../../../core/time-units";
 import { controlAdapter } from "./adapter";
 import { ADDRESS_HEADER, BASE_PATH, CODE_USED, callScope, USED_CODE } from "./library-call";
 import { mails } from "./mails";
-import { SESSION_SECONDS } from "./resign";
+import { CODE_SECONDS, SESSION_SECONDS } from "./resign";
 
-const DAY_SECONDS = 24 * 60 * 60;
-const CONFIRM_SECONDS = DAY_SECONDS;
+const DAY_SECONDS = DAY_MS / SECOND_MS;
 /** At least the window of the limit on these mails (M2). */
 const RESET_SECONDS = 60 * 60;
 
 const NO_TOKENS = { accessToken: null, refreshToken: null, idToken: null };
-
-/** From the password to the code. */
-const CODE_SECONDS = 10 * 60;
 
 /** The library's models, and the prefix kinds of our ids. */
 const idKinds = {
@@ -128,7 +125,7 @@ export function createLibrary(
       afterEmailVerification: async ({ id, email }) => {
         Object.assign(callScope.getStore() ?? {}, { user: { id, email } });
       },
-      expiresIn: CONFIRM_SECONDS,
+      expiresIn: DAY_SECONDS,
       sendVerificationEmail: ({ user, url, token }) => {
         const next = new URL(url).searchParams.get("callbackURL") ?? "/";
         return send(mail.confirm(user.email, token, next));

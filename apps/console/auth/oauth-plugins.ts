@@ -13,11 +13,9 @@ import { newSecret } from "../../../core/secrets";
 import { type DocumentNetwork, documentFetch } from "./client-documents";
 import { callScope } from "./library-call";
 import { CONSENT_PATH, OFFLINE_SCOPE } from "./oauth";
+import { CODE_SECONDS, SESSION_SECONDS } from "./resign";
 
 const ACCESS_SECONDS = 15 * 60;
-const REFRESH_SECONDS = 30 * 24 * 60 * 60;
-/** Of a code, and of a consent page. */
-const CODE_SECONDS = 10 * 60;
 
 const TABLES: Record<string, string> = {
   oauthAccessToken: "oauth_access_tokens",
@@ -44,7 +42,9 @@ export function oauthPlugins(
     // Clients are strangers until a member connects one, and there is one resource.
     enforcePerClientResources: false,
     accessTokenExpiresIn: ACCESS_SECONDS,
-    refreshTokenExpiresIn: REFRESH_SECONDS,
+    // As long as the session of a person.
+    refreshTokenExpiresIn: SESSION_SECONDS,
+    // Of a code, and of a consent page.
     codeExpiresIn: CODE_SECONDS,
     // Opaque tokens, which are looked up: they stop working at once.
     disableJwtPlugin: true,
@@ -64,8 +64,6 @@ export function oauthPlugins(
   });
   return [withOurNames(provider as unknown as BetterAuthPlugin), documents as unknown as BetterAuthPlugin];
 }
-
-/** 256 bits. */
 
 /** `requirePKCE` → `require_pkce`. */
 const columnOf = (name: string) => name.replace(/[A-Z]+/g, (letters) => `_${letters.toLowerCase()}`);

@@ -7,6 +7,8 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 export const SESSION_SECONDS = 30 * 24 * 60 * 60;
+/** From the first step of a sign-in to the second. */
+export const CODE_SECONDS = 10 * 60;
 
 /** A browser has at most one of each name; the others only cost time. */
 const MAX_SESSION_COOKIES = 4;

@@ -10,6 +10,8 @@ export const nullable = <T extends Parameters<typeof t.Union>[0][number]>(type: 
 
 /** Entries of a list, unless the request says how many. */
 export const LISTED = 100;
+/** Rows of a long table on a page. */
+export const LISTED_ON_PAGE = 2 * LISTED;
 
 export const timestamp = t.String({ format: "date-time" });
 export const timeOf = (description: string) => t.String({ format: "date-time", description });

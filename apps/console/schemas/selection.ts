@@ -3,15 +3,15 @@ import { t } from "elysia";
 import { named, oneOf, strict } from "./parts";
 
 const id = t.String({ minLength: 1, maxLength: 60 });
-const MOST_TABLES = 2000;
-const MOST_FIELDS = 2000;
+/** Tables, and fields of a table. */
+const MOST_LISTED = 2000;
 
 const newTables = oneOf(["copy", "ask", "ignore"], {
   meanings: { ask: "Not copied; the console asks, and `unanswered` lists them" },
   description: "What happens to tables that are not listed, such as new ones",
 });
 
-const fieldIds = (description: string) => t.Optional(t.Array(id, { maxItems: MOST_FIELDS, description }));
+const fieldIds = (description: string) => t.Optional(t.Array(id, { maxItems: MOST_LISTED, description }));
 
 const form = t.Object(
   {
@@ -31,7 +31,7 @@ const form = t.Object(
         },
         strict,
       ),
-      { maxItems: MOST_TABLES },
+      { maxItems: MOST_LISTED },
     ),
   },
   strict,

@@ -12,8 +12,7 @@ export interface Rankable {
 
 /** From the best to the worst. */
 const SCORES = { equal: 100, prefix: 80, words: 60, inside: 40, partly: 20 };
-/** What each other word of the name takes off: never enough to change the kind of match. */
-const PER_WORD = 1;
+/** The most that the other words of the name take off, one each: never enough to change the kind of match. */
 const MOST_OFF = 15;
 
 /**
@@ -52,7 +51,7 @@ export function scoreOf(
   if (!terms.some(isOwn) || !terms.every((term) => isOwn(term) || around.includes(term))) return 0;
   const query = terms.join(" ");
   if (name === query) return SCORES.equal;
-  const off = Math.min(MOST_OFF, Math.max(0, name.split(" ").length - terms.length) * PER_WORD);
+  const off = Math.min(MOST_OFF, Math.max(0, name.split(" ").length - terms.length));
   if (name.startsWith(query)) return SCORES.prefix - off;
   if (!terms.every(isNamed)) return SCORES.partly - off;
   return (terms.every((term) => beginsWord(name, term)) ? SCORES.words : SCORES.inside) - off;

@@ -14,8 +14,7 @@ import { ranked } from "./rank";
 
 export const MAX_QUERY_LENGTH = 200;
 /** Rows that a query returns: enough to fill the longest group. */
-const MOST_BASES = 50;
-const MOST_TABLES = 60;
+const MOST_ROWS = 60;
 
 interface SearchRequest {
   query: string;
@@ -59,8 +58,8 @@ export async function search(
   const isAsked = (kind: SearchKind) => request.kind === undefined || request.kind === kind;
   const wantsTables = isAsked("table") || isAsked("column");
   const [bases, tables, base] = await Promise.all([
-    isAsked("base") ? searchBases(db, account.id, terms, MOST_BASES) : [],
-    wantsTables ? searchTables(db, account.id, terms, { limit: MOST_TABLES, baseId: request.baseId }) : [],
+    isAsked("base") ? searchBases(db, account.id, terms, MOST_ROWS) : [],
+    wantsTables ? searchTables(db, account.id, terms, { limit: MOST_ROWS, baseId: request.baseId }) : [],
     request.kind === undefined ? contextOf(db, account.id, request.baseId) : undefined,
   ]);
   const found: Record<SearchKind, () => SearchItem[]> = {

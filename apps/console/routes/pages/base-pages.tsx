@@ -25,12 +25,10 @@ import { isHtmx } from "../../../../views/render";
 import { onOneBase } from "../../base-page";
 import { type ConsoleContext, finish, formText, noNews, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
-import { LISTED } from "../../schemas/parts";
+import { LISTED, LISTED_ON_PAGE } from "../../schemas/parts";
 import { cachedTables } from "../../shape-cache";
 import { readChoice } from "./base-choice";
 import { readList } from "./base-listing";
-
-const LISTED_RUNS = 200;
 
 export function basePages(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -84,7 +82,7 @@ export function basePages(ctx: ConsoleContext) {
       return basePage({ place: "freshness", title: "Freshness" }, view);
     })
     .get("/bases/:id/runs", async ({ base, basePage }) => {
-      const view = <RunsPage runs={await listRuns(db, base.id, LISTED_RUNS)} now={serverNow(base)} />;
+      const view = <RunsPage runs={await listRuns(db, base.id, LISTED_ON_PAGE)} now={serverNow(base)} />;
       return basePage({ place: "runs", title: "Runs" }, view);
     })
     .get("/bases/:id/schema-changes", async ({ base, basePage }) => {

@@ -23,7 +23,7 @@ import { FilterForm } from "../../../../views/data/tools";
 import { isHtmx, securityHeaders } from "../../../../views/render";
 import { dataScript } from "../../assets";
 import { type BaseCall, onOneBase } from "../../base-page";
-import { readCookie, writeCookie, YEAR_S } from "../../cookies";
+import { LONGEST_LIFE_S, MOST_COOKIE, readCookie, writeCookie } from "../../cookies";
 import { type ConsoleContext, goTo } from "../../page-kit";
 import { requireReadable } from "../../readable";
 import { answerThumbnail, THUMBNAIL_ROUTE } from "./thumbnails";
@@ -138,8 +138,6 @@ function dataPage(
 
 /** The columns that this browser keeps for a table, as the query of a link. */
 const COLUMNS = "basetide_columns";
-/** Browsers ignore a cookie that is longer than 4096 bytes with its name and attributes. */
-const MOST_COOKIE = 3500;
 
 /** The state that the address asks for; without columns in it, with those that the browser keeps. */
 function stateOf(request: Request, query: URLSearchParams): ViewState {
@@ -160,7 +158,7 @@ function keepColumns(
   if (keep !== "shown") query.delete("col");
   const value = writeState({ columns: readState(query).columns }).slice(1);
   const isKept = value !== "" && value.length <= MOST_COOKIE;
-  const options = { consoleUrl: config.consoleUrl, maxAgeS: isKept ? YEAR_S : 0, path };
+  const options = { consoleUrl: config.consoleUrl, maxAgeS: isKept ? LONGEST_LIFE_S : 0, path };
   const headers = new Headers({ "set-cookie": writeCookie(COLUMNS, value, options) });
   return goTo(request, query.size === 0 ? path : `${path}?${query}`, headers);
 }

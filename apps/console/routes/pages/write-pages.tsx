@@ -6,9 +6,8 @@ import { serverNow } from "../../../../core/postgres";
 import { WritesPage } from "../../../../views/base/writes";
 import { onOneBase } from "../../base-page";
 import type { ConsoleContext } from "../../page-kit";
+import { LISTED_ON_PAGE } from "../../schemas/parts";
 import { cachedTables } from "../../shape-cache";
-
-const LISTED = 200;
 
 export function writePages(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -17,8 +16,8 @@ export function writePages(ctx: ConsoleContext) {
     .get("/bases/:id/writes", async ({ base, basePage }) => {
       const users = await listSqlUsers(db, base.database.id);
       const [unknown, { writes: latest, unread }] = await Promise.all([
-        listWrites(ctx, base.id, { isUnknown: true, limit: LISTED }),
-        listAllWrites(ctx, base, LISTED),
+        listWrites(ctx, base.id, { isUnknown: true, limit: LISTED_ON_PAGE }),
+        listAllWrites(ctx, base, LISTED_ON_PAGE),
       ]);
       const tables = await cachedTables(ctx, base);
       const isUnknown = new Set(unknown.map(({ set, position }) => `${set} ${position}`));
