@@ -46,9 +46,10 @@ function isOptional(field: FormField | undefined): boolean {
 export function faultsOf(fields: FormFields, schema: TSchema, body: unknown): Record<string, string> {
   const faults: Record<string, string> = {};
   for (const { path, schema: part } of Value.Errors(schema, body)) {
-    const name = path.split("/")[1] ?? "";
+    // A field of the form may be a part of a part of the body.
+    const name = path.split("/").find((part) => Object.hasOwn(fields, part)) ?? "form";
     const field = fields[name];
-    faults[field ? name : "form"] ??= field ? faultOf(field, part) : "This form is not complete";
+    faults[name] ??= field ? faultOf(field, part) : "This form is not complete";
   }
   return faults;
 }

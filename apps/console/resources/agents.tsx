@@ -1,4 +1,5 @@
 /** Agents: AI clients that read bases by SQL and propose changes at `/mcp`, what they may do, and their latest calls. */
+import type { Static } from "@sinclair/typebox";
 import { t } from "elysia";
 import { type Account, can } from "../../../core/control/accounts";
 import {
@@ -33,9 +34,12 @@ const API = "/api/v1/agents";
 const PAGE = "/account/agents";
 const ONE = `${PAGE}/:id`;
 
-const limit = (name: keyof typeof usualLimits, description: string, minimum = 1) =>
+type Limit = keyof typeof usualLimits;
+const leastOf = (name: Limit) => (name === "proposals" ? 0 : 1);
+
+const limit = (name: Limit, description: string) =>
   t.Integer({
-    minimum,
+    minimum: leastOf(name),
     maximum: highestLimits[name],
     description: `${description}; usually ${usualLimits[name]}`,
     examples: [usualLimits[name]],
@@ -44,7 +48,7 @@ const limit = (name: keyof typeof usualLimits, description: string, minimum = 1)
 const limits = {
   calls: limit("calls", "Calls of tools a minute"),
   queries: limit("queries", "Queries that run at once"),
-  proposals: limit("proposals", "Proposals that wait", 0),
+  proposals: limit("proposals", "Proposals that wait"),
   operations: limit("operations", "Operations of a proposal"),
 };
 
@@ -129,12 +133,7 @@ const askedBases = t.Array(
   { minItems: 1, maxItems: 100 },
 );
 
-interface ReadsInput {
-  base_id: string;
-  tables?: string[] | null;
-  hidden_fields?: string[];
-  private_fields?: boolean;
-}
+type ReadsInput = Static<typeof askedBases>[number];
 
 function basesOf(asked: ReadsInput[]): AskedBase[] {
   return asked.map(({ base_id, tables, hidden_fields, private_fields }) => ({
@@ -234,12 +233,12 @@ function readNew({ name = "", bases = [], private: personal = [], propose = [] }
   return { errors: {}, body };
 }
 
-const limitField = (name: keyof typeof usualLimits, label: string) =>
+const limitField = (name: Limit, label: string) =>
   ({
     kind: "text",
     label,
     hint: `At most ${highestLimits[name]}.`,
-    wrong: `Enter a whole number up to ${highestLimits[name]}`,
+    wrong: `Enter a whole number from ${leastOf(name)} to ${highestLimits[name]}`,
     inputMode: "numeric",
     maxLength: 6,
   }) as const;
@@ -259,16 +258,12 @@ function typedOf({ name, mayPropose, limits: own }: Agent): Typed {
 }
 
 function readChange({ name = "", propose = [], ...numbers }: Typed) {
-  const errors: Record<string, string> = {};
-  const own: Record<string, number> = {};
-  for (const key of Object.keys(usualLimits) as (keyof typeof usualLimits)[]) {
-    const text = String(numbers[key] ?? "").replace(/[,\s]/g, "");
-    const [least, value] = [key === "proposals" ? 0 : 1, Number(text)];
-    if (!/^\d+$/.test(text) || value < least || value > highestLimits[key])
-      errors[key] = `Enter a whole number from ${least} to ${highestLimits[key]}`;
-    else own[key] = value;
-  }
-  return { errors, body: { name, may_propose: propose.includes("propose"), limits: own } };
+  const limits = Object.entries(numbers).map(([key, text]) => {
+    const digits = String(text).replace(/[,\s]/g, "");
+    return [key, /^\d+$/.test(digits) ? Number(digits) : Number.NaN];
+  });
+  const body = { name, may_propose: propose.includes("propose"), limits: Object.fromEntries(limits) };
+  return { errors: {}, body };
 }
 
 /** Of one base: what the agent may read there. */
