@@ -30,23 +30,12 @@ import { onOneBase } from "../../base-page";
 import type { ConsoleContext } from "../../page-kit";
 import { requireReadable } from "../../readable";
 import { cachedSample, cachedShape } from "../../shape-cache";
+import { TimedCache } from "../../timed-cache";
 import { typesInput } from "../../types-input";
 
 export function schemaPages(ctx: ConsoleContext) {
-  const types = new WeakMap<Shape, Map<string, Promise<TypesFile[]>>>();
-
-  /** By shape, like the other texts. */
-  function typesOf(base: Base, shape: Shape, lang: TypesLanguage): Promise<TypesFile[]> {
-    const known = types.get(shape) ?? new Map<string, Promise<TypesFile[]>>();
-    types.set(shape, known);
-    const key = `${lang} ${base.name}`;
-    const files =
-      known.get(key) ?? typesInput(ctx, base, shape).then((input): TypesFile[] => typesIn(lang, input));
-    known.set(key, files);
-    // A failure is not kept.
-    files.catch(() => known.delete(key));
-    return files;
-  }
+  const typesOf = (base: Base, shape: Shape, lang: TypesLanguage): Promise<TypesFile[]> =>
+    kept(shape, `types ${lang} ${base.name}`, async () => typesIn(lang, await typesInput(ctx, base, shape)));
 
   /** The table with its examples; the page is of use without them. */
   async function showTable(
@@ -64,7 +53,7 @@ export function schemaPages(ctx: ConsoleContext) {
     }
   }
 
-  return new Elysia({ name: "schema-pages", detail: { hide: true } })
+  const pages = new Elysia({ name: "schema-pages", detail: { hide: true } })
     .use(onOneBase(ctx))
     .get("/bases/:id/schema", async ({ request, currentUser, page, base, basePage, query }) => {
       const shape = await cachedShape(ctx, base);
@@ -84,7 +73,7 @@ export function schemaPages(ctx: ConsoleContext) {
         return shown(<SchemaTypes base={base} lang={lang} languages={typesLanguages} files={files} />);
       }
       if (view !== "diagram")
-        return shown(<SchemaText base={base} view={view} code={textOf(base, shape, view)} />);
+        return shown(<SchemaText base={base} view={view} code={await textOf(base, shape, view)} />);
       const spec = query.table === undefined ? tables[0] : tables.find(({ name }) => name === query.table);
       if (!spec) throw new BasetideError("not_found", `There is no table ${query.table} in this database`);
       const slots = shape.slots.find(({ name }) => name === spec.name);
@@ -98,14 +87,6 @@ export function schemaPages(ctx: ConsoleContext) {
         </>,
       );
     })
-    .get("/bases/:id/schema.sql", async ({ base }) => {
-      const shape = await cachedShape(ctx, base);
-      return file("schema.sql", "text/plain", textOf(base, shape, "sql"));
-    })
-    .get("/bases/:id/dbt-sources.yml", async ({ base }) => {
-      const shape = await cachedShape(ctx, base);
-      return file("sources.yml", "text/yaml", textOf(base, shape, "dbt"));
-    })
     .get("/bases/:id/types/:lang/:file", async ({ base, params }) => {
       const lang = languageOf(params.lang);
       const shape = await cachedShape(ctx, base);
@@ -113,12 +94,23 @@ export function schemaPages(ctx: ConsoleContext) {
       const found = files.find(({ path }) => path === params.file);
       if (!found) throw new BasetideError("not_found", `There is no file ${params.lang}/${params.file}`);
       return file(found.path, "text/plain", found.text);
-    })
-    .get("/bases/:id/er-diagram.mmd", async ({ base }) => {
-      const shape = await cachedShape(ctx, base);
-      return file("er-diagram.mmd", "text/plain", textOf(base, shape, "mermaid"));
     });
+  for (const { path, name = path, type, view } of FILES) {
+    pages.get(`/bases/:id/${path}`, async ({ base }) =>
+      file(name, type, await textOf(base, await cachedShape(ctx, base), view)),
+    );
+  }
+  return pages;
 }
+
+type TextView = Exclude<SchemaView, "diagram" | "types">;
+
+/** The texts of the page as files. */
+const FILES: { path: string; name?: string; type: string; view: TextView }[] = [
+  { path: "schema.sql", type: "text/plain", view: "sql" },
+  { path: "dbt-sources.yml", name: "sources.yml", type: "text/yaml", view: "dbt" },
+  { path: "er-diagram.mmd", type: "text/plain", view: "mermaid" },
+];
 
 function viewOf(as: unknown): SchemaView {
   return schemaViews.find((view) => view.as === as)?.as ?? "diagram";
@@ -131,20 +123,19 @@ function languageOf(lang: unknown): TypesLanguage | undefined {
 type Shape = Awaited<ReturnType<typeof cachedShape>>;
 
 /** By shape, which is kept for some seconds: the YAML of 200 tables takes a tenth of a second. */
-const texts = new WeakMap<Shape, Map<string, string>>();
+const made = new WeakMap<Shape, TimedCache<unknown>>();
 
-function textOf(base: Base, shape: Shape, view: Exclude<SchemaView, "diagram" | "types">): string {
-  const known = texts.get(shape) ?? new Map<string, string>();
-  texts.set(shape, known);
-  const key = `${view} ${base.name}`;
-  const text = known.get(key) ?? writeText(base, shape, view);
-  known.set(key, text);
-  return text;
+function kept<T>(shape: Shape, key: string, make: () => Promise<T>): Promise<T> {
+  const known = made.get(shape) ?? new TimedCache<unknown>({ most: 100 });
+  made.set(shape, known);
+  return known.get(key, make) as Promise<T>;
 }
 
-function writeText(base: Base, shape: Shape, view: Exclude<SchemaView, "diagram" | "types">): string {
-  if (view === "dbt") return dbtSources(base, shape);
-  return view === "sql" ? sqlDefinitions(base.database.schema, shape.tables) : erDiagram(shape.tables);
+function textOf(base: Base, shape: Shape, view: TextView): Promise<string> {
+  return kept(shape, `${view} ${base.name}`, async () => {
+    if (view === "dbt") return dbtSources(base, shape);
+    return view === "sql" ? sqlDefinitions(base.database.schema, shape.tables) : erDiagram(shape.tables);
+  });
 }
 
 function file(name: string, type: string, text: string): Response {
