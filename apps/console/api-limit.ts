@@ -43,10 +43,11 @@ export function countCall(request: Request): void {
   refuse(calls.get(request)?.() ?? 0);
 }
 
-function refuse(waitMs: number): void {
+/** @param waitMs 0: within the limit. @throws BasetideError `rate_limited` */
+export function refuse(waitMs: number, what = "calls"): void {
   if (waitMs === 0) return;
-  const seconds = Math.ceil(waitMs / 1000);
-  throw new BasetideError("rate_limited", `Too many calls. Retry in ${seconds} s`, {
-    details: { retryAfterSeconds: seconds },
+  const retryAfterSeconds = Math.ceil(waitMs / 1000);
+  throw new BasetideError("rate_limited", `Too many ${what}. Retry in ${retryAfterSeconds} s`, {
+    details: { retryAfterSeconds },
   });
 }

@@ -47,23 +47,18 @@ export class ControlWatch {
    * @param running the request: its end is as good as an answer
    */
   async #answersProbe(until: number, running: Promise<unknown>): Promise<boolean> {
-    this.#probe ??= this.#db`select 1`
-      .then(
-        () => true,
-        () => true,
-      )
-      .finally(() => {
-        this.#probe = undefined;
-        this.#isSilent = false;
-      });
-    const ended = running.then(
-      () => true,
-      () => true,
-    );
+    const settled = async (work: PromiseLike<unknown>) => {
+      await Promise.allSettled([work]);
+      return true;
+    };
+    this.#probe ??= settled(this.#db`select 1`).finally(() => {
+      this.#probe = undefined;
+      this.#isSilent = false;
+    });
     const isAnswered = await withTimeout(
       Math.max(0, until - performance.now()),
       () => false,
-      Promise.race([this.#probe, ended]),
+      Promise.race([this.#probe, settled(running)]),
     );
     // The probe may have been answered in the same moment.
     this.#isSilent = !isAnswered && this.#probe !== undefined;

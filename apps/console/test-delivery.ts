@@ -4,7 +4,7 @@
  */
 import { NotDelivered, tryWebhook, type Webhook } from "../../core/alerts";
 import type { ManagementContext } from "../../core/control/bases";
-import { BasetideError } from "../../core/errors";
+import { refuse } from "./api-limit";
 
 const MOST_TEST_DELIVERIES = 10;
 const WINDOW = "1 minute";
@@ -16,13 +16,7 @@ export async function testDelivery(
 ): Promise<string | null> {
   const [row] = await ctx.db<{ waitMs: number }[]>`
     select attempt(${`webhook-trial:${webhook.accountId}`}, ${MOST_TEST_DELIVERIES}, ${WINDOW}::interval) as "waitMs"`;
-  const { waitMs } = row!;
-  if (waitMs > 0) {
-    const seconds = Math.ceil(waitMs / 1000);
-    throw new BasetideError("rate_limited", `Too many tests. Retry in ${seconds} s`, {
-      details: { retryAfterSeconds: seconds },
-    });
-  }
+  refuse(row!.waitMs, "tests");
   try {
     await tryWebhook(ctx, webhook);
     return null;

@@ -75,8 +75,8 @@ export function basePages(ctx: ConsoleContext) {
       const view = <OverviewNews {...facts} slow={slow} slowAt={slowAt} seen={textOf(query.seen)} />;
       return page({ title: base.name, active: "bases", base }, view);
     })
-    .get("/bases/:id/freshness", async ({ base, basePage, query: { range = "" } }) => {
-      const now = serverNow(base);
+    .get("/bases/:id/freshness", async ({ base, basePage, query }) => {
+      const [now, range] = [serverNow(base), textOf(query.range)];
       const known = Object.hasOwn(historyRanges, range) ? (range as HistoryRange) : undefined;
       const view = <FreshnessPage base={base} history={await baseHistory(db, base, known, now)} now={now} />;
       return basePage({ place: "freshness", title: "Freshness" }, view);

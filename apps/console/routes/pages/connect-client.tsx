@@ -23,6 +23,7 @@ import { visibleLines } from "../../../../core/visible-text";
 import { ConnectClient, type RedirectTarget } from "../../../../views/account/connect-client";
 import { ErrorView } from "../../../../views/error";
 import { securityHeaders } from "../../../../views/render";
+import { refuse } from "../../api-limit";
 import { AUTHORIZE_PATH, type Begun } from "../../auth/oauth";
 import { formResultOf } from "../../form-error";
 import { type ConsoleContext, formText, goTo, type PageCall, signedIn } from "../../page-kit";
@@ -77,12 +78,8 @@ export function connectClientPages(ctx: ConsoleContext) {
   };
   const begins = new RateWindow(BEGINS_A_MINUTE, 60_000);
   const begin = ({ currentUser }: PageCall, request: Request) => {
-    const waitMs = begins.take(currentUser.userId);
-    if (waitMs === 0) return auth.oauth.begin(request);
-    const retryAfterSeconds = Math.ceil(waitMs / 1000);
-    throw new BasetideError("rate_limited", `Too many requests. Retry in ${retryAfterSeconds} s`, {
-      details: { retryAfterSeconds },
-    });
+    refuse(begins.take(currentUser.userId), "requests");
+    return auth.oauth.begin(request);
   };
   const refused = ({ page }: PageCall, { code, reason }: Refused) =>
     page(
