@@ -27,7 +27,7 @@ import { MCP_PATH } from "../mcp/path";
 import type { ConsoleContext } from "../page-kit";
 import { emptyForm } from "../resource-kit/read-form";
 import { ofAccount, resource } from "../resource-kit/resource";
-import { LISTED, named, nullable, strict, timeOf, timestamp } from "../schemas/parts";
+import { LISTED, named, nullable, strict, timestamp, timestampOf } from "../schemas/parts";
 import { cachedTables } from "../shape-cache";
 
 const API = "/api/v1/agents";
@@ -93,7 +93,7 @@ const agent = named(
     created_by: t.String({ description: "E-mail address of the user, or name of the token, who created it" }),
     created_at: timestamp,
     has_token: t.Boolean({ description: "It has a token that works" }),
-    last_used_at: nullable(timeOf("Accurate to an hour")),
+    last_used_at: nullable(timestampOf("Accurate to an hour")),
     bases: t.Array(agentBase),
   }),
 );

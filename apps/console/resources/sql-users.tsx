@@ -20,7 +20,7 @@ import type { ConsoleContext } from "../page-kit";
 import { type Asker, type Params, resource } from "../resource-kit/resource";
 import { credentials, idParams } from "../schemas";
 import { readingUrl } from "../schemas/connect";
-import { named, nullable, oneOf, strict, timeOf, timestamp } from "../schemas/parts";
+import { named, nullable, oneOf, strict, timestamp, timestampOf } from "../schemas/parts";
 
 const API = "/api/v1/bases/:id";
 const PAGE = "/bases/:id/connect";
@@ -57,7 +57,9 @@ const sqlUser = named(
     }),
     created_at: timestamp,
     last_seen_at: nullable(
-      timeOf("When it was last connected, to the minute; a session of less than three seconds may be missed"),
+      timestampOf(
+        "When it was last connected, to the minute; a session of less than three seconds may be missed",
+      ),
     ),
     writes: nullable(
       t.Object(

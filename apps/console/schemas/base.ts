@@ -2,7 +2,7 @@
 import { t } from "elysia";
 import { budget } from "./budgets";
 import { apiKey, workspaceId } from "./connect";
-import { named, nullable, oneOf, strict, timeOf, timestamp } from "./parts";
+import { named, nullable, oneOf, strict, timestamp, timestampOf } from "./parts";
 import { selection } from "./selection";
 import {
   indexes,
@@ -69,9 +69,11 @@ const live = named(
       missed_at: nullable(timestamp),
       compared_at: nullable(timestamp),
       drifted_since: nullable(timestamp),
-      gap_since: nullable(timeOf("Changes before this time may be missing until a full check completes")),
-      off_since: nullable(timeOf("Since when there is no feed, although live mode is on")),
-      retry_at: nullable(timeOf("When Airtable is asked again")),
+      gap_since: nullable(
+        timestampOf("Changes before this time may be missing until a full check completes"),
+      ),
+      off_since: nullable(timestampOf("Since when there is no feed, although live mode is on")),
+      retry_at: nullable(timestampOf("When Airtable is asked again")),
       expires_at: nullable(timestamp),
     },
     { description: "The feed of changes that live mode reads; null if live mode has never been tried" },
@@ -94,7 +96,7 @@ export const base = named(
         since: nullable(timestamp),
         tables: t.Array(t.String(), { description: "Airtable's names of the tables that it concerns" }),
         next: t.String({ description: "What happens next, if `next_at` does not say it" }),
-        next_at: nullable(timeOf("When Basetide tries again")),
+        next_at: nullable(timestampOf("When Basetide tries again")),
       }),
     ),
     settings: named(

@@ -14,7 +14,7 @@ export const LISTED = 100;
 export const LISTED_ON_PAGE = 2 * LISTED;
 
 export const timestamp = t.String({ format: "date-time" });
-export const timeOf = (description: string) => t.String({ format: "date-time", description });
+export const timestampOf = (description: string) => t.String({ format: "date-time", description });
 
 /**
  * One of these texts. Unlike the framework's enumerations, it has no default: what a request leaves out stays left out.

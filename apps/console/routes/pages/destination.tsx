@@ -5,7 +5,6 @@ import { isProblem } from "../../../../core/check-result";
 import { type Draft, setDraftDestination } from "../../../../core/control/onboarding";
 import {
   checkSchemaName,
-  type DatabaseCheck,
   type Destination,
   databaseContents,
   listRegions,
@@ -70,13 +69,10 @@ export function destinationPages(ctx: ConsoleContext) {
       const errors = isUsable
         ? {}
         : { url: "This database cannot be used yet. See below for what is missing." };
-      return show(call, { form, errors, results: resultsOf(form, results) }, isUsable ? 200 : 422);
+      // Only a database that was checked has results.
+      const shown = form.kind === "external" && results.length > 0 ? { results } : {};
+      return show(call, { form, errors, ...shown }, isUsable ? 200 : 422);
     });
-}
-
-/** Only a database that was checked has results. */
-function resultsOf(form: DestinationForm, results: DatabaseCheck[]): DatabaseCheck[] | undefined {
-  return form.kind === "external" && results.length > 0 ? results : undefined;
 }
 
 function errorsByField(kind: DestinationKind, formError: FormError): DestinationProps["errors"] {

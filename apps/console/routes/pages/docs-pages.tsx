@@ -30,14 +30,13 @@ const TYPES: Record<string, string> = {
   ".webp": "image/webp",
 };
 
-function plain(text: string, type: string): Response {
-  const headers = {
-    ...securityHeaders,
-    "content-type": `${type}; charset=utf-8`,
-    "cache-control": FILE_CACHE,
-  };
-  return new Response(text, { headers });
+function served(content: string | Uint8Array<ArrayBuffer>, type: string): Response {
+  const headers = { ...securityHeaders, "content-type": type, "cache-control": FILE_CACHE };
+  return new Response(content, { headers });
 }
+
+const MARKDOWN = "text/markdown; charset=utf-8";
+const PLAIN = "text/plain; charset=utf-8";
 
 export function docsPages({ config }: Pick<ConsoleContext, "config">, api: ApiDescription) {
   const texts = new Map<string, string>();
@@ -68,11 +67,7 @@ export function docsPages({ config }: Pick<ConsoleContext, "config">, api: ApiDe
   function file(request: Request, path: string): Response {
     const { files, groups } = loadDocs();
     const content = files.get(path);
-    if (content) {
-      const type = TYPES[extname(path)] ?? "text/plain; charset=utf-8";
-      const headers = { ...securityHeaders, "content-type": type, "cache-control": FILE_CACHE };
-      return new Response(content, { headers });
-    }
+    if (content) return served(content, TYPES[extname(path)] ?? PLAIN);
     const names = [...files.keys()].filter((name) => name.startsWith(`${path}/`));
     if (names.length === 0) throw new BasetideError("not_found", "This page does not exist");
     return show(request, `files/${path}`, path, <DocFiles folder={path} names={names} groups={groups} />);
@@ -94,27 +89,16 @@ export function docsPages({ config }: Pick<ConsoleContext, "config">, api: ApiDe
         active: "api",
       }),
     )
-    .get("/llms.txt", () => plain(llmsText(loadDocs(), new URL(config.consoleUrl).origin), "text/plain"))
-    .get(SKILL_PATH, () => plain(skillText(config), "text/markdown"))
+    .get("/llms.txt", () => served(llmsText(loadDocs(), new URL(config.consoleUrl).origin), PLAIN))
+    .get(SKILL_PATH, () => served(skillText(config), MARKDOWN))
     .get(`${DOCS_PATH}/files/*`, ({ request, params }) => file(request, params["*"]))
     .get(`${DOCS_PATH}/*`, ({ request, params }) => {
-      const [, slug, isMarkdown] = /^(.*?)(\.md)?\/?$/s.exec(params["*"]) as unknown as [
-        string,
-        string,
-        string?,
-      ];
+      const [, slug = "", isMarkdown] = /^(.*?)(\.md)?\/?$/s.exec(params["*"]) ?? [];
       const { pages, groups } = loadDocs();
       const page = pages.get(slug);
-      if (page && isMarkdown) return plain(page.markdown, "text/markdown");
+      if (page && isMarkdown) return served(page.markdown, MARKDOWN);
       if (!page) throw new BasetideError("not_found", "This page does not exist");
-      return show(
-        request,
-        slug,
-        page.title,
-        <DocView page={page} groups={groups} path={`${DOCS_PATH}/${slug}`} />,
-        {
-          description: page.summary,
-        },
-      );
+      const view = <DocView page={page} groups={groups} path={`${DOCS_PATH}/${slug}`} />;
+      return show(request, slug, page.title, view, { description: page.summary });
     });
 }
