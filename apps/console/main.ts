@@ -13,7 +13,7 @@ await runProcess("console", async (ctx, releases) => {
   await ensureDefaultCluster(ctx);
   const queue = await openQueue(ctx, databaseUrl, { isWorker: false });
   releases.defer(() => queue.close());
-  const alerts = await startAlerts(ctx, queue.boss);
+  const alerts = startAlerts(ctx);
   releases.defer(() => alerts.stop());
   const spares = startSpares(ctx);
   releases.defer(() => spares.stop());

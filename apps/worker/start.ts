@@ -44,7 +44,7 @@ export async function startWorker(
   );
   const queue = await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: true });
   await runHousekeeping(queue.boss, ctx);
-  const alerts = await startAlerts(ctx, queue.boss);
+  const alerts = startAlerts(ctx);
   const watchdog = startWatchdog(ctx);
   const calls = new CallCounter(ctx);
   const sync = createSyncContext(ctx, options.limiter ?? createProcessLimiter(ctx, { calls }), calls);

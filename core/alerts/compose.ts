@@ -3,7 +3,7 @@
  *
  * A5. A target gets at most MOST_PER_HOUR messages in an hour. Further alerts wait, and go into one message then.
  *
- * A6. Alerts of an account wait up to GATHER_MS for others that are about to follow: when a source is down for all
+ * A6. Alerts of an account wait up to SETTLE_MS for others that are about to follow: when a source is down for all
  * bases, one message says so.
  */
 import type { TransactionSql } from "postgres";
@@ -11,7 +11,7 @@ import { newId } from "../ids";
 import { HOUR_MS } from "../time-units";
 import { subjectOf } from "./format";
 import type { Alert } from "./kinds";
-import { GATHER_MS } from "./rules";
+import { SETTLE_MS } from "./rules";
 
 /** The most messages that a target gets in an hour: few for a person, more for a program. */
 const MOST_PER_HOUR = { user: 6, webhook: 30 };
@@ -30,7 +30,7 @@ interface Pending {
 export async function composeMessages(tx: TransactionSql, settling: Set<string>, now: Date): Promise<void> {
   for (const pending of await pendingNotices(tx, now)) {
     const { accountId, userId, webhookId, alerts, oldestAt, recent } = pending;
-    const isGathering = settling.has(accountId) && now.getTime() - oldestAt.getTime() < GATHER_MS;
+    const isGathering = settling.has(accountId) && now.getTime() - oldestAt.getTime() < SETTLE_MS;
     if (isGathering || recent >= MOST_PER_HOUR[userId === null ? "webhook" : "user"]) continue;
     const id = newId("alert_message");
     const subject = subjectOf(alerts.map((alert) => ({ ...alert, at: new Date(alert.at) })));

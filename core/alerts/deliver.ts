@@ -1,8 +1,7 @@
 /**
- * Delivers one message to its target. The queue holds only the message's id: addresses and secrets are decrypted
- * here.
+ * Delivers one message to its target. Addresses and secrets are decrypted here only.
  *
- * A7. A message that has arrived is recorded as sent before its job ends, and no other attempt sends it. It is sent
+ * A7. A message that has arrived is recorded as sent while its process holds it, and no other attempt sends it. It is sent
  * again only if its arrival is unknown, and then under the same id, so that a receiver can recognize it.
  */
 import type { Counter } from "prom-client";
@@ -14,7 +13,7 @@ import type { Mail, SendMail } from "../mail";
 import type { MailPermits } from "../mail-permits";
 import { lateNotice, subjectOf, textOf } from "./format";
 import type { Alert } from "./kinds";
-import { alertsOf, endMessage, recordFailure, type TakenMessage, takeMessage } from "./messages";
+import { alertsOf, endMessage, type Retries, recordFailure, type TakenMessage } from "./messages";
 import { bodyOf, DELIVERY_HEADER, SIGNATURE_HEADER, signatureOf, testBody } from "./payload";
 import { NotDelivered, post } from "./post";
 import { getWebhook, openWebhook, recordOutcome, type Webhook } from "./webhooks";
@@ -23,45 +22,37 @@ export interface DeliveryContext extends Pick<Context, "db" | "config" | "secret
   /** Null without a mail server. */
   sendMail: SendMail | null;
   mailPermits: MailPermits;
+  retries: Retries;
   counts: Counter<"kind" | "channel" | "outcome">;
 }
 
 type Channel = "mail" | "webhook" | "slack";
 type Outcome = "sent" | "failed" | "given_up" | "dropped";
 
-/** @throws NotDelivered to be retried; its text contains no address and no secret */
-export async function deliver(ctx: DeliveryContext, messageId: string): Promise<void> {
-  const message = await takeMessage(ctx.db, messageId);
-  if (!message) return;
-  const target = message.alerts.length === 0 ? null : await targetOf(ctx, message);
-  if (!target) {
-    await endMessage(ctx.db, messageId, "dropped");
-    return count(ctx, message.alerts, message.userId === null ? "webhook" : "mail", "dropped");
-  }
+/** Delivers a message that this process has taken. A failure is recorded with the message, which is retried. */
+export async function deliver(ctx: DeliveryContext, message: TakenMessage): Promise<void> {
+  const { db, log, retries } = ctx;
+  const { id, alerts, webhookId, form } = message;
+  const channel = form === null ? "mail" : form === "slack" ? "slack" : "webhook";
   try {
-    await target.send();
+    // An attempt that ended with its process counts, too.
+    if (message.attempts > retries.limit + 1) throw new NotDelivered("The processes that sent it have ended");
+    const send = alerts.length === 0 ? null : await senderOf(ctx, message);
+    await send?.();
+    await endMessage(db, id, send ? "sent" : "dropped");
+    if (send && webhookId) await recordOutcome(db, webhookId, null);
+    count(ctx, alerts, channel, send ? "sent" : "dropped");
   } catch (error) {
     const words = error instanceof NotDelivered ? error.message : "It could not be sent";
-    if (!(error instanceof NotDelivered)) ctx.log.warn({ error, messageId }, "alert delivery failed");
-    await recordFailure(ctx.db, messageId, words);
-    if (message.webhookId) await recordOutcome(ctx.db, message.webhookId, words);
-    count(ctx, message.alerts, target.channel, "failed");
-    throw new NotDelivered(words);
+    if (!(error instanceof NotDelivered)) log.warn({ error, messageId: id }, "alert delivery failed");
+    const abandoned = await recordFailure(db, message, words, retries);
+    if (webhookId) await recordOutcome(db, webhookId, words);
+    count(ctx, alerts, channel, "failed");
+    for (const messageId of abandoned) {
+      log.warn({ messageId }, "alert delivery abandoned");
+      count(ctx, await alertsOf(db, messageId), channel, "given_up");
+    }
   }
-  await endMessage(ctx.db, messageId, "sent");
-  if (message.webhookId) await recordOutcome(ctx.db, message.webhookId, null);
-  count(ctx, message.alerts, target.channel, "sent");
-}
-
-/** Gives up on the message after the last attempt. */
-export async function giveUp(ctx: DeliveryContext, messageId: string): Promise<void> {
-  const alerts = await alertsOf(ctx.db, messageId);
-  const [message] = await ctx.db<{ form: Webhook["form"] | null }[]>`
-    select w.form from alert_messages as m left join alert_webhooks as w on w.id = m.webhook_id where m.id = ${messageId}`;
-  if (!(await endMessage(ctx.db, messageId, "given_up"))) return;
-  ctx.log.warn({ messageId }, "alert delivery abandoned");
-  const { form } = message ?? { form: null };
-  count(ctx, alerts, form === null ? "mail" : form === "slack" ? "slack" : "webhook", "given_up");
 }
 
 /** Sends a test delivery now, once. @throws NotDelivered with the reason */
@@ -79,27 +70,20 @@ export async function tryWebhook(
   await recordOutcome(ctx.db, webhook.id, null);
 }
 
-/** Returns how to reach the target; null if nothing more must be sent to it. */
-async function targetOf(
-  ctx: DeliveryContext,
-  message: TakenMessage,
-): Promise<{ channel: Channel; send: () => Promise<void> } | null> {
+/** Returns what sends the message; null if nothing more must be sent to its target. */
+async function senderOf(ctx: DeliveryContext, message: TakenMessage): Promise<(() => Promise<void>) | null> {
   const { db, config, sendMail } = ctx;
   if (message.webhookId !== null) {
     const webhook = await getWebhook(db, message.webhookId, message.accountId);
     const body = bodyOf(webhook.form, message, config.consoleUrl, new Date());
-    if (!webhook.isOn) return null;
-    return {
-      channel: webhook.form === "slack" ? "slack" : "webhook",
-      send: () => postTo(ctx, webhook, message.id, body),
-    };
+    return webhook.isOn ? () => postTo(ctx, webhook, message.id, body) : null;
   }
   const [to] = await db<{ email: string; account: string }[]>`
     select u.email, a.email as account from users as u, accounts as a
     where u.id = ${message.userId} and a.id = ${message.accountId} and u.email_verified`;
   if (!to || !sendMail) return null;
   const mail = mailOf(message, to, config.consoleUrl);
-  return { channel: "mail", send: () => sendByMail(ctx, sendMail, message.accountId, mail) };
+  return () => sendByMail(ctx, sendMail, message.accountId, mail);
 }
 
 async function postTo(

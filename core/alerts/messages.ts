@@ -1,10 +1,10 @@
-/** The outbox: messages that wait, were sent or were given up, and their list for the console. */
+/**
+ * The outbox: messages that wait, were sent or were given up, and their list for the console. It is also the queue: any
+ * process delivers what is due.
+ */
 import type { Db } from "../context";
 import type { Alert } from "./kinds";
-import type { Message } from "./payload";
-
-/** Messages queued, and bases read, in one batch; between batches the process does other work. */
-export const BATCH = 500;
+import type { Message, WebhookForm } from "./payload";
 
 type MessageState = "waiting" | "sent" | "given_up" | "dropped";
 
@@ -39,27 +39,14 @@ export async function listMessages(
     order by m.at desc, m.id limit ${limit}`;
 }
 
-interface Unqueued {
-  id: string;
-  jobId: string;
-}
+/** How long a process may take to deliver a message: longer than receivers and mail servers may. Then another one may send it. */
+const HELD_FOR = "2 minutes";
 
-/** Returns the messages that are not in the queue yet. */
-export async function unqueuedMessages(db: Db): Promise<Unqueued[]> {
-  return db<Unqueued[]>`
-    select id, job_id as "jobId" from alert_messages where queued_at is null order by at, id limit ${BATCH}`;
-}
-
-export async function recordQueued(db: Db, ids: string[]): Promise<void> {
-  await db`update alert_messages set queued_at = now() where id = any (${ids})`;
-}
-
-/** Groups messages by target, each group in chronological order. */
-export async function byTarget(db: Db, ids: string[]): Promise<string[][]> {
-  const rows = await db<{ ids: string[] }[]>`
-    select array_agg(id order by at, id) as ids from alert_messages
-    where id = any (${ids}) group by account_id, user_id, webhook_id`;
-  return rows.map((row) => row.ids);
+/** When a message that could not be delivered is sent again: after twice the time at each failure. */
+export interface Retries {
+  limit: number;
+  firstSeconds: number;
+  longestSeconds: number;
 }
 
 /** A message that this process is delivering. */
@@ -67,15 +54,30 @@ export interface TakenMessage extends Message {
   accountId: string;
   userId: string | null;
   webhookId: string | null;
+  /** Of the webhook; null for a mail. */
+  form: WebhookForm | null;
+  /** With this one. */
+  attempts: number;
 }
 
-/** Counts one more attempt. @returns null if the message has ended or was deleted with its target */
-export async function takeMessage(db: Db, id: string): Promise<TakenMessage | null> {
+/**
+ * Takes the next message that is due, and counts one more attempt. Those to one target are taken one after the other, in
+ * chronological order: a recovery must not arrive before the failure.
+ */
+export async function takeMessage(db: Db): Promise<TakenMessage | undefined> {
   const [message] = await db<Omit<TakenMessage, "alerts">[]>`
-    update alert_messages set attempts = attempts + 1 where id = ${id} and state = 'waiting'
-    returning id, at, account_id as "accountId", user_id as "userId", webhook_id as "webhookId"`;
-  if (!message) return null;
-  return { ...message, alerts: await alertsOf(db, id) };
+    update alert_messages set attempts = attempts + 1, held_until = now() + ${HELD_FOR}::interval
+    where id = (
+      select id from alert_messages as m
+      where state = 'waiting' and due_at <= now() and (held_until is null or held_until < now()) and not exists (
+        select from alert_messages as other
+        where other.state = 'waiting' and other.account_id = m.account_id
+          and (other.user_id = m.user_id or other.webhook_id = m.webhook_id)
+          and (other.held_until > now() or other.due_at <= now() and (other.at, other.id) < (m.at, m.id)))
+      order by at, id limit 1 for update skip locked)
+    returning id, at, account_id as "accountId", user_id as "userId", webhook_id as "webhookId", attempts,
+      (select form from alert_webhooks where id = webhook_id) as form`;
+  return message && { ...message, alerts: await alertsOf(db, message.id) };
 }
 
 export async function alertsOf(db: Db, messageId: string): Promise<Alert[]> {
@@ -84,19 +86,32 @@ export async function alertsOf(db: Db, messageId: string): Promise<Alert[]> {
     from alert_notices as n join alerts as a on a.id = n.alert_id where n.message_id = ${messageId} order by a.id`;
 }
 
-/** @returns whether it was still waiting */
-export async function endMessage(
-  db: Db,
-  id: string,
-  state: Exclude<MessageState, "waiting">,
-): Promise<boolean> {
-  const { count } = await db`
-    update alert_messages set state = ${state}, ended_at = now(),
-      error = case when ${state} = 'given_up' then coalesce(error, 'The cause is not known') end
-    where id = ${id} and state = 'waiting'`;
-  return count > 0;
+export async function endMessage(db: Db, id: string, state: "sent" | "dropped"): Promise<void> {
+  await db`update alert_messages set state = ${state}, ended_at = now() where id = ${id} and state = 'waiting'`;
 }
 
-export async function recordFailure(db: Db, id: string, error: string): Promise<void> {
-  await db`update alert_messages set error = ${error} where id = ${id} and state = 'waiting'`;
+/**
+ * Records why the message was not delivered. All that is due for its target has failed with it: it would fail as well, and
+ * must not overtake the message.
+ *
+ * @returns the ids of those that are given up
+ */
+export async function recordFailure(
+  db: Db,
+  { id, accountId, userId, webhookId }: TakenMessage,
+  error: string,
+  { limit, firstSeconds, longestSeconds }: Retries,
+): Promise<string[]> {
+  const rows = await db<{ id: string; state: MessageState }[]>`
+    update alert_messages as m set error = ${error}, held_until = null, attempts = f.attempts,
+      state = case when f.attempts > ${limit} then 'given_up' else state end,
+      ended_at = case when f.attempts > ${limit} then now() end,
+      due_at = now() + least(${longestSeconds}, ${firstSeconds} * power(2, f.attempts - 1)) * interval '1 second'
+    from (
+      select id, attempts + (id <> ${id})::int as attempts from alert_messages
+      where state = 'waiting' and (id = ${id} or due_at <= now()) and account_id = ${accountId}
+        and user_id is not distinct from ${userId} and webhook_id is not distinct from ${webhookId}) as f
+    where m.id = f.id
+    returning m.id, m.state`;
+  return rows.filter(({ state }) => state === "given_up").map((row) => row.id);
 }

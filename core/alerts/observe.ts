@@ -5,10 +5,11 @@ import { type Budget, budgetsOf } from "../control/budgets";
 import { type CurrentPeriod, periodOf } from "../control/history";
 import { type BaseSummary, indicatorOf, selectBaseSummaries } from "../control/status";
 import type { AlertFacts, AlertKind, BudgetLevel } from "./kinds";
-import { BATCH } from "./messages";
 import type { BaseCondition } from "./rules";
 import { describeChange, isBreaking, type SchemaChangeRow } from "./schema-format";
 
+/** Bases read in one batch; between batches the process does other work. */
+const BATCH = 500;
 /** The most schema changes that are listed one by one. */
 const MAX_CHANGES = 10;
 

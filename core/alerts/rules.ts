@@ -9,12 +9,13 @@
  */
 import { type AlertKind, type BudgetLevel, budgetLevels } from "./kinds";
 
-/** How long a failure, or a recovery, must last before it is reported, ms. */
+/**
+ * How long a failure, or a recovery, must last before it is reported, ms. Others wait for it until then, so that simultaneous
+ * failures are reported together.
+ */
 export const SETTLE_MS = 2 * 60_000;
 /** Minimum time between two alerts of a kind about the same base, ms; changes in between are counted. */
 export const QUIET_MS = 60 * 60_000;
-/** Alerts that will be due within this time are awaited, so that simultaneous failures are reported together, ms. */
-export const GATHER_MS = 2 * 60_000;
 
 /** The observed state for one kind, and what was reported. */
 export interface KindState {
@@ -37,7 +38,7 @@ export type Health = Record<FailingCondition | "recovered", KindState>;
 interface AlertStep<State> {
   after: State;
   tell: { kind: AlertKind; since: Date; times: number } | null;
-  /** Whether an alert will be due within GATHER_MS unless the state changes. */
+  /** Whether an alert will be due within SETTLE_MS unless the state changes. */
   isSettling: boolean;
 }
 
@@ -91,7 +92,7 @@ export function due(
 ): { isDue: boolean; isSettling: boolean } {
   const at = Math.max(since.getTime() + SETTLE_MS, (reportedAt?.getTime() ?? -Infinity) + QUIET_MS);
   const waitMs = at - now.getTime();
-  return { isDue: waitMs <= 0, isSettling: waitMs > 0 && waitMs <= GATHER_MS };
+  return { isDue: waitMs <= 0, isSettling: waitMs > 0 && waitMs <= SETTLE_MS };
 }
 
 function turned(before: KindState, condition: BaseCondition, kind: FailingCondition, now: Date): KindState {

@@ -119,8 +119,8 @@ async function alertRows(
     select ${baseId}, 'schema_changed', now(), max(id) - 1 from schema_changes where base_id = ${baseId}`;
   await db`insert into alerts (account_id, base_id, kind, at, facts)
     values (${accountId}, ${baseId}, 'red', now(), '{"n":1}'), (${accountId}, ${baseId}, 'red', now(), '{"n":2}')`;
-  await db`insert into alert_messages (id, account_id, user_id, at, subject, queued_at)
-    values ('msg_scene', ${accountId}, ${memberId}, now(), 'Red', now())`;
+  await db`insert into alert_messages (id, account_id, user_id, at, subject)
+    values ('msg_scene', ${accountId}, ${memberId}, now(), 'Red')`;
   await db`insert into alert_notices (alert_id, account_id, user_id, message_id)
     select max(id), ${accountId}, ${memberId}, 'msg_scene' from alerts where account_id = ${accountId}`;
 }

@@ -6,7 +6,6 @@ import { evaluate } from "../../core/alerts/evaluate";
 import type { RunningAlerts } from "../../core/alerts/start";
 import { createBase, type ManagementContext } from "../../core/control/bases";
 import type { ErrorCode } from "../../core/errors";
-import { openQueue } from "../../core/queue";
 import { GOOD_KEY, testControl } from "./control-support";
 import { startMailbox } from "./mailbox";
 import { until } from "./poll";
@@ -105,19 +104,10 @@ export async function alertScene() {
     /** A process that delivers; it runs the check only on request. */
     async process(): Promise<AlertProcess> {
       const metrics = new Registry();
-      const queue = await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: true });
-      const options = { everyMs: NEVER_MS, pollSeconds: 0.5, retries: RETRIES };
-      const running = await startAlerts({ ...ctx, metrics }, queue.boss, options);
-      return {
-        ...running,
-        metrics,
-        async [Symbol.asyncDispose]() {
-          await running.stop();
-          await queue.close();
-        },
-      };
+      const running = startAlerts({ ...ctx, metrics }, { everyMs: NEVER_MS, pollMs: 500, retries: RETRIES });
+      return { ...running, metrics, [Symbol.asyncDispose]: () => running.stop() };
     },
-    /** Queues what must be sent, and waits until every delivery has ended. */
+    /** Delivers what must be sent, and waits until every delivery has ended. */
     async delivered({ look }: RunningAlerts) {
       await look();
       await until(async () => (await db`select from alert_messages where state = 'waiting'`).length === 0, {

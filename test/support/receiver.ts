@@ -10,8 +10,8 @@ export interface Receiver {
   /** The URL of `path`; the path counts as a secret. */
   url(path?: string): string;
   received: Received[];
-  /** Its answers from now on; 200 at first. */
-  answer: { status: number; headers?: Record<string, string> };
+  /** Its answers from now on, none before `after`; 200 at once at first. */
+  answer: { status: number; headers?: Record<string, string>; after?: Promise<void> };
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -27,7 +27,8 @@ export function startReceiver(hostname = "127.0.0.1"): Receiver {
         headers: request.headers,
         body: await request.text(),
       });
-      const { status, headers } = receiver.answer;
+      const { status, headers, after } = receiver.answer;
+      await after;
       return new Response("Bye", { status, headers: headers ?? {} });
     },
   });

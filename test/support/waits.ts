@@ -98,6 +98,11 @@ export const waits: Wait[] = [
 
   // Batches, and counts.
   { at: "core/alerts/observe.ts seenBases", ...page("log of the evaluation") },
+  {
+    at: "core/alerts/start.ts startAlerts.deliverEach",
+    end: "no message is due",
+    report: "each message's state",
+  },
   { at: "core/control/setup/encryption.ts rowsOf", ...page("the command's output") },
   {
     at: "core/limiter/metered-source.ts MeteredSource.listByIds",

@@ -170,8 +170,6 @@ function changed({ name }: MovedTable, { values }: MovedRow, { clusters }: Trans
   if (name === "databases" && values.cluster_id !== null)
     return { cluster_id: clusters.get(String(values.cluster_id))! };
   if (name === "bases") return { state: "moving", progress: null, rests_until: null };
-  // Its job is in the queue of the source.
-  if (name === "alert_messages" && values.state === "waiting") return { queued_at: null };
   return {};
 }
 

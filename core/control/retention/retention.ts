@@ -132,8 +132,7 @@ export const retention: Record<string, Retention> = {
   workspaces: { bound: "made by people" },
   "pgboss.bam": { bound: "one per change of pg-boss's own tables" },
   "pgboss.job": {
-    bound:
-      "one per base that is synced, and one per alert that waits; finished ones are deleted after five minutes, those of alerts after an hour",
+    bound: "one per base that is synced; finished ones are deleted after five minutes",
   },
   "pgboss.job_dependency": { bound: "not used" },
   "pgboss.queue": { bound: "one per queue" },

@@ -1535,8 +1535,6 @@ create index alerts_workspace_idx on alerts (workspace_id) where workspace_id is
 -- Messages to one target each: one alert, or several that occurred together.
 create table alert_messages (
   id text not null,
-  -- The queue's job: a message is queued under one id, no matter how often that is tried.
-  job_id uuid not null default gen_random_uuid(),
   account_id text not null,
   user_id text,
   webhook_id text,
@@ -1546,7 +1544,9 @@ create table alert_messages (
   attempts integer not null default 0,
   -- Why the last attempt failed, as text for people.
   error text,
-  queued_at timestamptz,
+  due_at timestamptz not null default now(),
+  -- A process delivers it, which has died if it takes longer.
+  held_until timestamptz,
   ended_at timestamptz,
   constraint alert_messages_pkey primary key (id),
   constraint alert_messages_member_fkey foreign key (account_id, user_id)
@@ -1561,7 +1561,7 @@ comment on column alert_messages.state is
 create index alert_messages_account_idx on alert_messages (account_id, at desc);
 create index alert_messages_user_idx on alert_messages (user_id, at);
 create index alert_messages_webhook_idx on alert_messages (webhook_id, at);
-create index alert_messages_unqueued_idx on alert_messages (at) where queued_at is null;
+create index alert_messages_waiting_idx on alert_messages (at) where state = 'waiting';
 create index alert_messages_at_idx on alert_messages (at);
 
 -- Each alert goes to each target once: in one message, or not in one yet.

@@ -394,25 +394,24 @@ test("two processes deliver a message once, also one that a third process record
   await scene.turn(account.ids[0]!, "red");
   await scene.settle();
   expect(receiver.received).toHaveLength(0);
+  // Of the two messages, a process has taken one, and died.
+  const { db } = scene.ctx;
+  await db`
+    update alert_messages set attempts = 1, held_until = now() + interval '1 minute'
+    where account_id = ${account.id} and webhook_id is not null`;
   await using one = await scene.process();
   await using two = await scene.process();
   await Promise.all([one.look(), two.look()]);
+  await until(() => mailsTo(account.email).length === 1, { what: "the other is sent" });
+  expect(receiver.received).toHaveLength(0);
+  await db`update alert_messages set held_until = now() where account_id = ${account.id}`;
   await scene.delivered(one);
-  await scene.delivered(two);
-  // As if a process died after it had sent a message, and before it had completed the job.
-  const { db } = scene.ctx;
-  await db`update alert_messages set queued_at = null, job_id = gen_random_uuid() where account_id = ${account.id}`;
-  await one.look();
-  await until(
-    async () => (await db`select from pgboss.job where name = 'alerts' and state < 'completed'`).length === 0,
-    { what: "the queue is empty" },
-  );
   expect(receiver.received).toHaveLength(1);
   expect(mailsTo(account.email)).toHaveLength(1);
   expect(await evaluate(scene.ctx, { everyMs: 15_000, now: scene.now() })).toBe(null);
 });
 
-test("an unreachable receiver is retried under the same id, then given up; no secret is in the log or queue", async () => {
+test("an unreachable receiver is retried under the same id, then given up; no secret is in the log or outbox", async () => {
   await using receiver = startReceiver();
   const account = await scene.account(["Planted"]);
   const { webhook, secret } = await hook(account, receiver);
@@ -452,13 +451,40 @@ test("an unreachable receiver is retried under the same id, then given up; no se
     .db`select error, failing_since from alert_webhooks where id = ${webhook.id}`;
   expect(after).toEqual({ error: null, failing_since: null });
 
-  const jobs = await scene.ctx.db`select j::text as job from pgboss.job as j`;
-  const everything = [...scene.lines, ...jobs.map(({ job }) => job)].join("\n");
+  const rows = await scene.ctx.db`select m::text as row from alert_messages as m`;
+  const everything = [...scene.lines, ...rows.map(({ row }) => row)].join("\n");
   expect(everything).toContain(messages.find(({ state }) => state === "given_up")!.id);
   for (const word of [secret, "Planted-Path", receiver.url("").replace("http://", "")]) {
     expect(everything).not.toContain(word);
   }
 }, 60_000);
+
+test("a receiver that does not answer delays no other's messages", async () => {
+  await using silent = startReceiver();
+  await using receiver = startReceiver();
+  const answers = Promise.withResolvers<void>();
+  silent.answer = { status: 200, after: answers.promise };
+  const [stuck, other] = [await scene.account(["Stuck"]), await scene.account(["Other"])];
+  await hook(stuck, silent);
+  await hook(other, receiver);
+  await scene.look();
+  await scene.turn(stuck.ids[0]!, "red");
+  await scene.settle();
+  await using one = await scene.process();
+  await one.look();
+  await until(() => silent.received.length === 1, { what: "one waits for its answer" });
+  for (const condition of ["red", "well"] as const) {
+    await scene.turn(other.ids[0]!, condition);
+    await scene.settle();
+    await one.look();
+  }
+  await until(() => receiver.received.length === 2, { what: "the other has both messages" });
+  const waiting = (await scene.messagesOf(stuck.id)).filter(({ state }) => state === "waiting");
+  expect(waiting).toHaveLength(1);
+  answers.resolve();
+  await scene.delivered(one);
+  expect(silent.received).toHaveLength(1);
+});
 
 test("a disabled webhook gets nothing more, and no waiting message either", async () => {
   await using receiver = startReceiver();

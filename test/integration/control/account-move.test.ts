@@ -88,7 +88,6 @@ const CHANGING: Record<string, string[]> = {
   bases: ["state", "resync_requested_at", "sql_writes_installed"],
   databases: ["cluster_id"],
   live_feeds: ["gap_since"],
-  alert_messages: ["queued_at"],
   alert_notices: ["alert_id"],
   alert_states: ["cursor"],
 };
