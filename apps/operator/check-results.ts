@@ -5,36 +5,25 @@ import { isBasetideError } from "../../core/errors";
 /** How many checks run at the same time. */
 const PARALLEL = 8;
 
-export interface DoctorResult extends CheckResult {
-  check:
-    | "control_plane"
-    | "migrations"
-    | "secrets"
-    | "cluster"
-    | "replica"
-    | "orphan"
-    | "quarantine"
-    | "base"
-    | "workers"
-    | "versions"
-    | "backup"
-    | "mail"
-    | "address"
-    | "disk";
+type Checked =
+  | "control_plane"
+  | "migrations"
+  | "secrets"
+  | "cluster"
+  | "replica"
+  | "orphan"
+  | "quarantine"
+  | "base"
+  | "workers"
+  | "versions"
+  | "backup"
+  | "mail"
+  | "address"
+  | "disk";
+
+export interface DoctorResult extends CheckResult<Checked> {
   /** `doctor --fix` has repaired what was a warning or a problem. */
   isFixed?: boolean;
-}
-
-export function ok(check: DoctorResult["check"], message: string): DoctorResult {
-  return { check, severity: "ok", message };
-}
-
-export function warning(check: DoctorResult["check"], message: string, remedy: string): DoctorResult {
-  return { check, severity: "warning", message, remedy };
-}
-
-export function problem(check: DoctorResult["check"], message: string, remedy: string): DoctorResult {
-  return { check, severity: "problem", message, remedy };
 }
 
 /** Returns null for a secret that cannot be decrypted: the check of secrets already reports that. */

@@ -4,11 +4,12 @@
  */
 import type { StatsFs } from "node:fs";
 import { statfs } from "node:fs/promises";
+import { ok, problem, warning } from "../../core/check-result";
 import type { Context } from "../../core/context";
 import type { Base } from "../../core/control/bases";
 import { listWorkers, runningVersions } from "../../core/control/fleet";
 import { checkMail } from "../../core/mail";
-import { type DoctorResult, ok, problem, warning } from "./check-results";
+import type { DoctorResult } from "./check-results";
 
 /** A page that needs no session, of the console only. */
 const PUBLIC_PAGE = "/signup";

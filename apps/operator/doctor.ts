@@ -3,7 +3,7 @@
  *
  * A problem is for the operator to fix, and sets the exit code to 1. A warning is for another person, or is not urgent.
  */
-import { type CheckResult, isProblem } from "../../core/check-result";
+import { type CheckResult, isProblem, ok, problem, warning } from "../../core/check-result";
 import type { Context } from "../../core/context";
 import { type Base, finishDeletions, listBases } from "../../core/control/bases";
 import { type QuarantinedTask, quarantine } from "../../core/control/jobs";
@@ -22,7 +22,7 @@ import {
 import { examineEncryption, inspectControl, pendingMigrations } from "../../core/control/setup";
 import { asBasetideError, isBasetideError } from "../../core/errors";
 import { asControlError } from "../../core/postgres";
-import { type DoctorResult, inBatches, ok, problem, readable, warning } from "./check-results";
+import { type DoctorResult, inBatches, readable } from "./check-results";
 import { examineService } from "./doctor-service";
 
 export async function examine(ctx: Context): Promise<DoctorResult[]> {

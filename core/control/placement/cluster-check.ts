@@ -1,7 +1,7 @@
 /** Checks whether a server can be a cluster, and which limits for customers its admin can enforce. */
 
 import type postgres from "postgres";
-import type { CheckResult } from "../../check-result";
+import { type CheckResult, problem, warning } from "../../check-result";
 import type { ServerUrl } from "../../external";
 import { kindOfHost } from "../../net";
 import {
@@ -109,7 +109,7 @@ async function unusable(adminUrl: string, error: unknown): Promise<CheckResult> 
       : isConnectionError(error)
         ? "Start the server, or correct the host, port, user and password of its admin URL"
         : "Check the server's log";
-  return { severity: "problem", message: `Not usable: ${noRoute ?? reason}`, remedy };
+  return problem("cluster", `Not usable: ${noRoute ?? reason}`, remedy);
 }
 
 interface Facts {
@@ -175,11 +175,13 @@ function rightsMissing({ role, ...may }: Facts): CheckResult[] {
   ];
   return needed
     .filter(({ has }) => !has)
-    .map(({ what, attribute }) => ({
-      severity: "problem",
-      message: `The role ${role} is not allowed to ${what}`,
-      remedy: `alter role ${quoteIdent(role)} ${attribute}`,
-    }));
+    .map(({ what, attribute }) =>
+      problem(
+        "cluster",
+        `The role ${role} is not allowed to ${what}`,
+        `alter role ${quoteIdent(role)} ${attribute}`,
+      ),
+    );
 }
 
 function checkPasswords(handling: PasswordHandling): CheckResult[] {
@@ -188,17 +190,15 @@ function checkPasswords(handling: PasswordHandling): CheckResult[] {
     const remedy = "None, if you trust the provider of the server: the passwords belong to read-only roles";
     const message =
       "Does not accept password verifiers: the passwords of customers' roles are sent to it over TLS";
-    return [{ severity: "warning", message, remedy }];
+    return [warning("cluster", message, remedy)];
   }
   const message = "Accepts passwords only in clear text, and Basetide sends those only over TLS";
-  return [
-    { severity: "problem", message, remedy: "Add sslmode=verify-full or sslmode=require to its admin URL" },
-  ];
+  return [problem("cluster", message, "Add sslmode=verify-full or sslmode=require to its admin URL")];
 }
 
 function limitsMissing(facts: Facts): CheckResult[] {
   const missing: CheckResult[] = [];
-  const warn = (message: string, remedy: string) => missing.push({ severity: "warning", message, remedy });
+  const warn = (message: string, remedy: string) => missing.push(warning("cluster", message, remedy));
   if (facts.is_super) {
     warn(`Runs as the superuser ${facts.role}`, `Use a dedicated role: run ${PREPARE}`);
   }
@@ -235,7 +235,7 @@ function frequentVisits({ databases, naptime_seconds: seconds }: Facts): CheckRe
   if (seconds === null || databases <= MOST_VISITS_PER_SECOND * seconds) return [];
   const message = `Autovacuum visits ${databases} databases every ${seconds} s, which takes about ${Math.round((databases * VISIT_MS) / seconds)} ms of CPU a second`;
   const remedy = `Unless rows of many replicas change all the time, set autovacuum_naptime to ${recommendedNaptime(databases)}: by \`alter system\`, or in the settings of the server's provider`;
-  return [{ severity: "warning", message, remedy }];
+  return [warning("cluster", message, remedy)];
 }
 
 /** The `autovacuum_naptime` for a server with so many databases, most of whose rows rarely change. */
@@ -245,9 +245,11 @@ export function recommendedNaptime(databases: number): string {
 
 /** Reported only, because other programs may own these databases. The watchdog ends customers' sessions there. */
 function openDatabases({ open }: Facts): CheckResult[] {
-  return open.map((name) => ({
-    severity: "warning",
-    message: `Every role, including those of customers, may connect to the database ${name}`,
-    remedy: `If no other program depends on this, run: revoke connect, temporary on database ${quoteIdent(name)} from public`,
-  }));
+  return open.map((name) =>
+    warning(
+      "cluster",
+      `Every role, including those of customers, may connect to the database ${name}`,
+      `If no other program depends on this, run: revoke connect, temporary on database ${quoteIdent(name)} from public`,
+    ),
+  );
 }

@@ -1,19 +1,17 @@
 /**
  * Check results about a server and the connection to it, for customers' databases, clusters and the control plane.
  */
-import { type CheckResult, isProblem } from "../../check-result";
+import { type CheckResult, isProblem, ok, problem, warning } from "../../check-result";
 import { BasetideError } from "../../errors";
 import type { AddressKind } from "../../net";
 import type { ServerReport } from "../../postgres";
 import { knownTransactionPooler, sessionRemedy, TransactionPooled } from "../../postgres";
 import type { PostgresUrl } from "../../postgres-url";
 
-/** One result of checking a database. */
-export interface DatabaseCheck extends CheckResult {
-  check: "address" | "connection" | "pooler" | "encryption" | "latency" | "rights" | "schema";
-  /** SQL to run there, or a change to the URL. */
-  remedy?: string | undefined;
-}
+/** One result of checking a database. Its remedy is SQL to run there, or a change to the URL. */
+export type DatabaseCheck = CheckResult<
+  "address" | "connection" | "pooler" | "encryption" | "latency" | "rights" | "schema"
+>;
 
 /** The oldest version on which the objects of a replica have run. */
 export const FIRST_REPLICA_VERSION = 14;
@@ -35,10 +33,10 @@ interface Reached {
 
 /** @throws BasetideError `destination_invalid` with the first problem and its remedy */
 export function requireUsable(checks: DatabaseCheck[]): void {
-  const problem = checks.find(isProblem);
-  if (!problem) return;
-  const remedy = problem.remedy === undefined ? "" : `: ${problem.remedy}`;
-  throw new BasetideError("destination_invalid", `${problem.message}${remedy}`);
+  const found = checks.find(isProblem);
+  if (!found) return;
+  const remedy = found.remedy === undefined ? "" : `: ${found.remedy}`;
+  throw new BasetideError("destination_invalid", `${found.message}${remedy}`);
 }
 
 /** Checks the connection itself. */
@@ -78,24 +76,15 @@ function checkVersion(
   const on = platform === undefined ? "" : ` (${platform})`;
   const message = `PostgreSQL ${version}${on} accepts ${role}`;
   const unused = reached.url.ignored;
-  if (majorVersion < reached.firstMajorVersion) {
-    const remedy = `Upgrade it to PostgreSQL ${last}`;
-    return {
-      check: "connection",
-      severity: "problem",
-      message: `PostgreSQL ${version}${on} is too old`,
-      remedy,
-    };
-  }
-  if (majorVersion < first || majorVersion > last) {
-    const remedy = `Versions ${first} to ${last} are tested`;
-    return { check: "connection", severity: "warning", message, remedy };
-  }
+  if (majorVersion < reached.firstMajorVersion)
+    return problem("connection", `PostgreSQL ${version}${on} is too old`, `Upgrade it to PostgreSQL ${last}`);
+  if (majorVersion < first || majorVersion > last)
+    return warning("connection", message, `Versions ${first} to ${last} are tested`);
   if (unused.length > 0) {
     const remedy = `Parameters that were ignored and removed from the URL: ${unused.join(", ")}`;
-    return { check: "connection", severity: "warning", message, remedy };
+    return warning("connection", message, remedy);
   }
-  return { check: "connection", severity: "ok", message };
+  return ok("connection", message);
 }
 
 /** The check result for a server that is unusable because of its pooler; undefined if `error` has another cause. */
@@ -106,18 +95,19 @@ export function poolerProblem(
   if (!(error instanceof TransactionPooled)) return undefined;
   const name = knownTransactionPooler(address) ?? "A pooler";
   const message = `${name} in transaction mode is in front of the server: it does not preserve session locks and settings`;
-  return { check: "pooler", severity: "problem", message, remedy: sessionRemedy(address) };
+  return problem("pooler", message, sessionRemedy(address));
 }
 
 function checkPooler({ pooling }: ServerReport): DatabaseCheck {
   if (pooling === "full") {
     const message = "The pooler in front of the server allows only one connection";
     const remedy = "Raise its pool size (default_pool_size in PgBouncer) to 20 or more";
-    return { check: "pooler", severity: "warning", message, remedy };
+    return warning("pooler", message, remedy);
   }
-  const message =
-    pooling === "none" ? "Connected without a pooler" : "Connected through a pooler that preserves sessions";
-  return { check: "pooler", severity: "ok", message };
+  return ok(
+    "pooler",
+    pooling === "none" ? "Connected without a pooler" : "Connected through a pooler that preserves sessions",
+  );
 }
 
 /**
@@ -131,23 +121,22 @@ function checkEncryption({ link, seesTls }: ServerReport, { url, kind, isOwn }: 
     const checked = isVerified
       ? ", and the server's certificate is checked"
       : "; with sslmode=verify-full, the server's certificate is also checked";
-    return { check: "encryption", severity: "ok", message: `Encrypted with ${link.tls}${further}${checked}` };
+    return ok("encryption", `Encrypted with ${link.tls}${further}${checked}`);
   }
   const message = "The connection is not encrypted";
-  if (isOwn && kind !== "public") return { check: "encryption", severity: "ok", message };
+  if (isOwn && kind !== "public") return ok("encryption", message);
   const isChosen = isOwn || kind !== "public" || url.requestedSslMode === "disable";
   const remedy =
     url.sslMode === "prefer"
       ? "Turn on TLS on the server (ssl = on) or on the proxy in front of it: neither offers it now"
       : "Add ?sslmode=require to the URL";
-  return { check: "encryption", severity: isChosen ? "warning" : "problem", message, remedy };
+  return (isChosen ? warning : problem)("encryption", message, remedy);
 }
 
 function checkLatency({ connectMs, roundTripMs }: ServerReport): DatabaseCheck {
   const message = `${inMs(connectMs)} to connect, ${inMs(roundTripMs)} for a round trip`;
-  if (roundTripMs <= SLOW_ROUND_TRIP_MS) return { check: "latency", severity: "ok", message };
-  const remedy = "Every statement waits this long. Choose a database near the service";
-  return { check: "latency", severity: "warning", message, remedy };
+  if (roundTripMs <= SLOW_ROUND_TRIP_MS) return ok("latency", message);
+  return warning("latency", message, "Every statement waits this long. Choose a database near the service");
 }
 
 function inMs(ms: number): string {

@@ -5,7 +5,7 @@
 
 import type postgres from "postgres";
 import { withTimeout } from "../../async";
-import { isProblem } from "../../check-result";
+import { isProblem, ok, problem, warning } from "../../check-result";
 import type { Context } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import type { ServerUrl } from "../../external";
@@ -58,7 +58,7 @@ export async function inspect(
 ): Promise<Inspection> {
   return inspectWith(ctx, url, schema, async (sql, facts) => {
     const settings = await settingsProblem(sql);
-    return settings ? [{ check: "rights", ...settings }] : judgeRights(schema, facts, acceptsPrivileges);
+    return settings ? [settings] : judgeRights(schema, facts, acceptsPrivileges);
   });
 }
 
@@ -76,22 +76,21 @@ export async function inspectReader(
     const wide = facts.wide_rights.length > 0 ? facts.wide_rights : await writeRights(sql);
     if (wide.length > 0) {
       const message = `The role ${facts.role} cannot be used for reading: it ${wide.join(", ")}`;
-      return [{ check: "rights", severity: "problem", message, remedy }];
+      return [problem("rights", message, remedy)];
     }
     const unread = await sql<{ name: string }[]>`
       select name from unnest(${schemas}::text[]) as name
       where not coalesce(has_schema_privilege(to_regnamespace(quote_ident(name)), 'usage')
         and has_table_privilege(to_regclass(format('%I._sync_meta', name)), 'select'), false)`;
-    if (unread.length === 0) {
-      return [{ check: "rights", severity: "ok", message: `${facts.role} can read, and change nothing` }];
-    }
+    if (unread.length === 0) return [ok("rights", `${facts.role} can read, and change nothing`)];
     const names = unread.map(({ name }) => quoteIdent(name));
-    return names.map((name) => ({
-      check: "rights",
-      severity: "problem",
-      message: `The role ${facts.role} cannot read the schema ${name}`,
-      remedy: `grant usage on schema ${name} to ${quoteIdent(facts.role)}; grant select on all tables in schema ${name} to ${quoteIdent(facts.role)}; alter default privileges in schema ${name} grant select on tables to ${quoteIdent(facts.role)};`,
-    }));
+    return names.map((name) =>
+      problem(
+        "rights",
+        `The role ${facts.role} cannot read the schema ${name}`,
+        `grant usage on schema ${name} to ${quoteIdent(facts.role)}; grant select on all tables in schema ${name} to ${quoteIdent(facts.role)}; alter default privileges in schema ${name} grant select on tables to ${quoteIdent(facts.role)};`,
+      ),
+    );
   });
   return { checks, isEncrypted: report?.link.tls !== undefined };
 }
@@ -117,7 +116,7 @@ async function inspectWith(
       const look = async (sql: postgres.Sql, found: ServerReport) => {
         report = found;
         const over = found.link.family === undefined ? "" : `, over ${found.link.family}`;
-        checks.push({ check: "address", severity: "ok", message: `${host}, port ${port}${over}` });
+        checks.push(ok("address", `${host}, port ${port}${over}`));
         const facts = await readFacts(sql, schema);
         await refuseOurOwn(ctx, facts);
         const reached = { url: place, kind, isOwn: false, firstMajorVersion: FIRST_REPLICA_VERSION };
@@ -139,7 +138,7 @@ async function problemOf(
   check: "address" | "connection",
 ): Promise<DatabaseCheck> {
   const pooler = isBasetideError(error) ? undefined : poolerProblem(error, parseConnectionTarget(url));
-  return pooler ?? { check, severity: "problem", message: await connectionProblem(error, url) };
+  return pooler ?? problem(check, await connectionProblem(error, url));
 }
 
 /** As the service will, but for the check. */
@@ -225,26 +224,17 @@ function judgeRights(schema: string, facts: Facts, acceptsPrivileges: boolean): 
 
 function judgeRole(schema: string, facts: Facts, acceptsPrivileges: boolean): DatabaseCheck {
   if (facts.wide_rights.length > 0) {
-    return {
-      check: "rights",
-      severity: acceptsPrivileges ? "warning" : "problem",
-      message: `The role ${facts.role} ${facts.wide_rights.join(", ")}. Everyone who may see this URL can use these rights on the whole server`,
-      remedy: `Create a role that may only create schemas: create role basetide login password '…'; grant create on database ${quoteIdent(facts.database)} to basetide;${acceptsPrivileges ? "" : " Or confirm this one (accept_privileges)"}`,
-    };
+    return (acceptsPrivileges ? warning : problem)(
+      "rights",
+      `The role ${facts.role} ${facts.wide_rights.join(", ")}. Everyone who may see this URL can use these rights on the whole server`,
+      `Create a role that may only create schemas: create role basetide login password '…'; grant create on database ${quoteIdent(facts.database)} to basetide;${acceptsPrivileges ? "" : " Or confirm this one (accept_privileges)"}`,
+    );
   }
-  if (!facts.may_create && facts.has_both_schemas) {
-    const message = `${facts.role} owns ${schema}_swap, and does not need the right to create schemas`;
-    return { check: "rights", severity: "ok", message };
-  }
-  if (!facts.may_create) {
-    return {
-      check: "rights",
-      severity: "problem",
-      message: `The role ${facts.role} is not allowed to create schemas`,
-      remedy: grantSchemas(schema, facts),
-    };
-  }
-  return { check: "rights", severity: "ok", message: `${facts.role} may create schemas` };
+  if (facts.may_create) return ok("rights", `${facts.role} may create schemas`);
+  if (facts.has_both_schemas)
+    return ok("rights", `${facts.role} owns ${schema}_swap, and does not need the right to create schemas`);
+  const message = `The role ${facts.role} is not allowed to create schemas`;
+  return problem("rights", message, grantSchemas(schema, facts));
 }
 
 /** Two ways: allow the role to create schemas, or create the needed ones for it. */
@@ -256,28 +246,21 @@ function grantSchemas(schema: string, facts: Facts): string {
 
 function judgeSchema(schema: string, facts: Facts): DatabaseCheck {
   if (!facts.may_use_schema) {
-    return {
-      check: "schema",
-      severity: "problem",
-      message: `The role ${facts.role} is not allowed to create tables in the schema ${schema}`,
-      remedy: `grant usage, create on schema ${quoteIdent(schema)} to ${quoteIdent(facts.role)};`,
-    };
+    const remedy = `grant usage, create on schema ${quoteIdent(schema)} to ${quoteIdent(facts.role)};`;
+    const message = `The role ${facts.role} is not allowed to create tables in the schema ${schema}`;
+    return problem("schema", message, remedy);
   }
   if (facts.readers.length > 0) {
     const roles = facts.readers.map((name) => (name === "public" ? name : quoteIdent(name))).join(", ");
-    return {
-      check: "schema",
-      severity: "warning",
-      message: `Default privileges in the schema ${schema} will let ${facts.readers.join(", ")} read the base's tables. Use another schema if they should not`,
-      remedy: `alter default privileges in schema ${quoteIdent(schema)} revoke select on tables from ${roles};`,
-    };
+    return warning(
+      "schema",
+      `Default privileges in the schema ${schema} will let ${facts.readers.join(", ")} read the base's tables. Use another schema if they should not`,
+      `alter default privileges in schema ${quoteIdent(schema)} revoke select on tables from ${roles};`,
+    );
   }
   if (facts.has_tables) {
     const message = `The schema ${schema} already contains tables. A table with the name of a table of the base would conflict`;
-    return { check: "schema", severity: "warning", message };
+    return warning("schema", message);
   }
-  const message = facts.has_schema
-    ? `The schema ${schema} can be used`
-    : `The schema ${schema} will be created`;
-  return { check: "schema", severity: "ok", message };
+  return ok("schema", `The schema ${schema} ${facts.has_schema ? "can be used" : "will be created"}`);
 }

@@ -1,5 +1,5 @@
 /** Compares the roles of a hosted database's SQL users with what the control plane expects. */
-import type { CheckResult } from "../../check-result";
+import { type CheckResult, problem, warning } from "../../check-result";
 import type { Context } from "../../context";
 import { dropSqlUserRole, examineSqlUserRoles, restoreSqlUserRole, type SqlUserRole } from "../../replica";
 import type { Database } from "./databases";
@@ -30,9 +30,7 @@ export async function checkSqlUsers(
   const results: CheckResult[] = [];
   const add = (message: string, remedy: string, work: () => Promise<void>) =>
     results.push({
-      severity: "problem",
-      message: `${database.name}: ${message}`,
-      remedy,
+      ...problem("replica", `${database.name}: ${message}`, remedy),
       fix: () => recordRepair(ctx, database, message, work),
     });
   for (const [index, state] of states.entries()) {
@@ -49,11 +47,8 @@ export async function checkSqlUsers(
       add(`the server does not accept the password of its ${who}`, "sets that password again", restore);
     }
     if (state.pausedUntil) {
-      results.push({
-        severity: "warning",
-        message: `${database.name}: its ${who} consumed transaction ids too fast and may not connect until ${state.pausedUntil.toISOString()}`,
-        remedy: `A worker ends the pause then. To end it now, run \`database set-connections ${database.id} ${database.connections}\``,
-      });
+      const message = `${database.name}: its ${who} consumed transaction ids too fast and may not connect until ${state.pausedUntil.toISOString()}`;
+      results.push(warning("replica", message, endOfPause(database)));
     }
   }
   for (const role of unknown) {
@@ -65,4 +60,8 @@ export async function checkSqlUsers(
     });
   }
   return results;
+}
+
+export function endOfPause({ id, connections }: Pick<Database, "id" | "connections">): string {
+  return `A worker ends the pause then. To end it now, run \`database set-connections ${id} ${connections}\``;
 }

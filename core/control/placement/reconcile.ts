@@ -2,12 +2,11 @@
  * Compares clusters with what the control plane expects on them, and repairs the differences. This is all that is
  * needed after the control plane was restored from a dump.
  */
-import type { CheckResult } from "../../check-result";
+import { type CheckResult, problem, warning } from "../../check-result";
 import type { Context } from "../../context";
 import type { ServerUrl } from "../../external";
 import {
   countForeign,
-  DEFAULT_CONNECTIONS,
   databaseUrl,
   dropDatabase,
   dropLeftovers,
@@ -42,7 +41,7 @@ import {
   readerRoleOf,
   setDatabaseWritable,
 } from "./databases";
-import { checkSqlUsers } from "./reconcile-sql-users";
+import { checkSqlUsers, endOfPause } from "./reconcile-sql-users";
 import { recordRepair } from "./record-repair";
 import { isControlServer } from "./same-server";
 import { applyWriteDefaults } from "./sql-user-writes";
@@ -105,18 +104,19 @@ export async function checkReplicas(
 /** Checks views also after the right to write was revoked, because objects that a customer created stay. */
 async function checkViews(url: string, database: string, schemas: string[]): Promise<CheckResult[]> {
   const views = (await Promise.all(schemas.map((schema) => viewsWithForeignCode(url, schema)))).flat();
-  return views.map(({ view, owner, code }) => ({
-    severity: "warning",
-    message: `${database}: the view ${view} uses ${code}, which Basetide did not create, so the next rebuild of its table drops the view`,
-    remedy: `As ${owner}, create the view without it, or run the statements that _sync_issues will contain after the rebuild`,
-  }));
+  return views.map(({ view, owner, code }) =>
+    warning(
+      "replica",
+      `${database}: the view ${view} uses ${code}, which Basetide did not create, so the next rebuild of its table drops the view`,
+      `As ${owner}, create the view without it, or run the statements that _sync_issues will contain after the rebuild`,
+    ),
+  );
 }
 
 function writableOnControlServer(ctx: RepairContext, database: Database): CheckResult {
+  const message = `${database.name}: its customer may write on the server of the control plane`;
   return {
-    severity: "problem",
-    message: `${database.name}: its customer may write on the server of the control plane`,
-    remedy: "makes it read-only; the objects that the customer created stay",
+    ...problem("replica", message, "makes it read-only; the objects that the customer created stay"),
     fix: async () => void (await setDatabaseWritable(ctx, database, false)),
   };
 }
@@ -155,12 +155,10 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
     message: string,
     remedy: string,
     work: () => Promise<void>,
-    severity: CheckResult["severity"] = "problem",
+    result: typeof problem | typeof warning = problem,
   ) =>
     results.push({
-      severity,
-      message: `${name}: ${message}`,
-      remedy,
+      ...result("replica", `${name}: ${message}`, remedy),
       fix: () => recordRepair(ctx, examined, message, work),
     });
 
@@ -205,11 +203,8 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
   }
   if (state.pausedUntil) {
     const until = state.pausedUntil.toISOString();
-    results.push({
-      severity: "warning",
-      message: `${name}: its role consumed transaction ids too fast and may not connect until ${until}`,
-      remedy: `A worker ends the pause then. To end it now, run \`database set-connections ${examined.id} ${hosted.connections ?? DEFAULT_CONNECTIONS}\``,
-    });
+    const message = `${name}: its role consumed transaction ids too fast and may not connect until ${until}`;
+    results.push(warning("replica", message, endOfPause(examined)));
   }
   if (!state.takesPassword) {
     add("the server does not accept the password that its owner sees", "sets that password again", () =>
@@ -232,7 +227,7 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
   }
   if (state.installation !== installation) {
     const work = () => labelHosted(adminUrl, name, installation);
-    add("is not labeled as a database of this installation", "labels it", work, "warning");
+    add("is not labeled as a database of this installation", "labels it", work, warning);
   }
   return results;
 }
@@ -250,9 +245,11 @@ async function checkExternal(
   const message = `schema ${missing.join(", ")} does not exist`;
   return [
     {
-      severity: "problem",
-      message: `${database.host}/${database.name}: ${message}`,
-      remedy: "creates it again, and syncs it",
+      ...problem(
+        "replica",
+        `${database.host}/${database.name}: ${message}`,
+        "creates it again, and syncs it",
+      ),
       fix: () => recordRepair(ctx, database, message, () => install(ctx, database, url, missing)),
     },
     ...dropped,
@@ -272,9 +269,7 @@ async function checkRelations(
     if (dropped.length === 0) continue;
     const message = `dropped outside Basetide: ${dropped.join(", ")}`;
     results.push({
-      severity: "problem",
-      message: `${database.name}: ${message}`,
-      remedy: "creates it again, and syncs it",
+      ...problem("replica", `${database.name}: ${message}`, "creates it again, and syncs it"),
       fix: () => recordRepair(ctx, database, message, () => install(ctx, database, url, [schema])),
     });
   }
@@ -292,16 +287,14 @@ async function orphanResult(
   const foreign = await countForeign(adminUrl, orphan);
   if (foreign > 0) {
     const remedy = `It contains ${foreign} objects that a customer created. Save them, then drop the database manually`;
-    return { severity: "warning", message, remedy };
+    return warning("orphan", message, remedy);
   }
   if (inUse > 0) {
     const remedy = "A Basetide process is connected to it. Stop the processes that use another control plane";
-    return { severity: "warning", message, remedy };
+    return warning("orphan", message, remedy);
   }
   return {
-    severity: "warning",
-    message,
-    remedy: "drops it: it is a copy, and connecting the base again creates a new one",
+    ...warning("orphan", message, "drops it: it is a copy, and connecting the base again creates a new one"),
     async fix() {
       await dropDatabase(adminUrl, database, role ?? database);
       const details = { cluster: cluster.name, database, what: "belongs to no base" };

@@ -4,7 +4,7 @@
  * other customers' requests wait for.
  */
 import type pg from "pg";
-import type { CheckResult } from "../../check-result";
+import { warning } from "../../check-result";
 import type { Logger } from "../../log";
 import { quoteIdent } from "../../replica";
 
@@ -60,12 +60,12 @@ async function holdsOthers(client: pg.Client, { role }: OpenDatabase): Promise<b
 }
 
 /** What to say about a database that stays open. */
-export function openProblem({ name }: Pick<OpenDatabase, "name">): CheckResult {
-  return {
-    severity: "warning",
-    message: `Every role may connect to the control plane's database ${name}: if replicas are on the same server, customers can delay others' requests there`,
-    remedy: `Keep the replicas on another server (REPLICA_URL). Or, if no other program uses the database, run as its owner: revoke connect, temporary on database ${quoteIdent(name)} from public`,
-  };
+export function openProblem({ name }: Pick<OpenDatabase, "name">) {
+  return warning(
+    "rights",
+    `Every role may connect to the control plane's database ${name}: if replicas are on the same server, customers can delay others' requests there`,
+    `Keep the replicas on another server (REPLICA_URL). Or, if no other program uses the database, run as its owner: revoke connect, temporary on database ${quoteIdent(name)} from public`,
+  );
 }
 
 async function openDatabase(client: pg.Client): Promise<OpenDatabase> {

@@ -28,9 +28,9 @@ export async function inspectControl(databaseUrl: string): Promise<ControlReport
     return await probe(databaseUrl, connect, async (sql, report) => {
       const checks = checkServer(report, { url, kind, isOwn: true, firstMajorVersion: FIRST_MAJOR_VERSION });
       const settings = await settingsProblem(sql);
-      if (settings) checks.push({ check: "rights", ...settings });
+      if (settings) checks.push(settings);
       const [database] = await sql.unsafe<OpenDatabase[]>(OPEN_DATABASE);
-      if (database!.isOpen) checks.push({ check: "rights", ...openProblem(database!) });
+      if (database!.isOpen) checks.push(openProblem(database!));
       return { summary: describeServer(report), checks };
     });
   } catch (error) {

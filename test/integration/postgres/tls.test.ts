@@ -120,6 +120,7 @@ test("a replica whose server has another certificate is replica_unavailable, and
   await careful.close();
   expect(await checkCluster(urlOf("verify-full"))).toEqual([
     {
+      check: "cluster",
       severity: "problem",
       message: expect.stringMatching(UNTRUSTED),
       remedy: expect.stringContaining("NODE_EXTRA_CA_CERTS"),

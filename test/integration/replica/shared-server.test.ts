@@ -224,6 +224,7 @@ test("an operator hears of autovacuum's visits to many databases", async () => {
   await setNaptime("1s");
   expect(await visits()).toEqual([
     {
+      check: "cluster",
       severity: "warning",
       message: expect.stringMatching(
         /^Autovacuum visits \d databases every 1 s, which takes about \d+ ms of CPU a second$/,
