@@ -7,7 +7,7 @@ import type { Catalog, CatalogTable } from "./plan";
 import { type ServerUse, serverName } from "./server-pools";
 import type { ReadAs, TableSpec } from "./spec";
 
-export interface Replica extends Schemas {
+export interface Replica extends Schemas, AsyncDisposable {
   sql: ReplicaSql;
   /** Names the server that the database is on. */
   server: string;
@@ -56,6 +56,10 @@ export function openReplica(target: ReplicaTarget, use: ServerUse = "sync"): Rep
     ended?.release();
     await ended?.sql.end({ timeout: CLOSE_SECONDS });
   };
+  const close = async () => {
+    isClosed = true;
+    await end();
+  };
   return {
     ...schemasOf(target.schema),
     server: serverName(target.url),
@@ -84,10 +88,8 @@ export function openReplica(target: ReplicaTarget, use: ServerUse = "sync"): Rep
         void sql.end({ timeout: CLOSE_SECONDS });
       }
     },
-    async close() {
-      isClosed = true;
-      await end();
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 

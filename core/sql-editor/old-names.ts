@@ -59,27 +59,23 @@ export async function oldNames(
   base: Pick<Base, "id" | "accountId" | "database">,
 ): Promise<OldNames> {
   const target = await replicaTarget(ctx, base);
-  const replica = openReplica(target);
-  try {
-    const [aliases, lost] = [await loadAliases(replica), await loadLostAliases(replica)];
-    const all = [...aliases, ...lost];
-    if (all.length === 0) return { aliases, lost, uses: [], knowsStatements: true };
-    const users = await aliasUsers(replica);
-    const saved = await listSavedQueries(ctx.db, base);
-    const { statements, isComplete } = await statementCounts({
-      database: target.role === undefined ? undefined : base.database.name,
-      role: target.role,
-      from: await statisticsUrls(ctx, base, target.url),
-    });
-    return {
-      aliases,
-      lost,
-      uses: usesOf(all, saved, { ...users, statements }),
-      knowsStatements: isComplete,
-    };
-  } finally {
-    await replica.close();
-  }
+  await using replica = openReplica(target);
+  const [aliases, lost] = [await loadAliases(replica), await loadLostAliases(replica)];
+  const all = [...aliases, ...lost];
+  if (all.length === 0) return { aliases, lost, uses: [], knowsStatements: true };
+  const users = await aliasUsers(replica);
+  const saved = await listSavedQueries(ctx.db, base);
+  const { statements, isComplete } = await statementCounts({
+    database: target.role === undefined ? undefined : base.database.name,
+    role: target.role,
+    from: await statisticsUrls(ctx, base, target.url),
+  });
+  return {
+    aliases,
+    lost,
+    uses: usesOf(all, saved, { ...users, statements }),
+    knowsStatements: isComplete,
+  };
 }
 
 /**
@@ -93,26 +89,22 @@ export async function textsThatName(
   base: Pick<Base, "id" | "accountId" | "database">,
   { tableId, name: table, columns }: Pick<TableSpec, "tableId" | "name" | "columns">,
 ): Promise<OldNameUse[]> {
-  const replica = openReplica(await replicaTarget(ctx, base));
-  try {
-    const texts = await namesInTexts(replica);
-    const now = new Date();
-    const current = [
-      { tableId, fieldId: null, table, column: null, name: table, madeAt: now, expiresAt: now },
-      ...columns.map(({ fieldId, name }) => ({
-        tableId,
-        fieldId,
-        table,
-        column: name,
-        name,
-        madeAt: now,
-        expiresAt: now,
-      })),
-    ];
-    return usesOf(current, [], { ...texts, views: [], statements: [] });
-  } finally {
-    await replica.close();
-  }
+  await using replica = openReplica(await replicaTarget(ctx, base));
+  const texts = await namesInTexts(replica);
+  const now = new Date();
+  const current = [
+    { tableId, fieldId: null, table, column: null, name: table, madeAt: now, expiresAt: now },
+    ...columns.map(({ fieldId, name }) => ({
+      tableId,
+      fieldId,
+      table,
+      column: name,
+      name,
+      madeAt: now,
+      expiresAt: now,
+    })),
+  ];
+  return usesOf(current, [], { ...texts, views: [], statements: [] });
 }
 
 /** Where the server's statistics may be: of a hosted database, in the admin's own one first. */

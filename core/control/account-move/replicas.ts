@@ -94,12 +94,8 @@ export async function fenceReplicas(source: PlaneContext, accountId: string): Pr
 }
 
 async function fenceReplica(source: PlaneContext, base: Base): Promise<void> {
-  const replica = openReplica(await replicaTarget(source, base));
-  try {
-    await claimEpoch(replica);
-  } finally {
-    await replica.close();
-  }
+  await using replica = openReplica(await replicaTarget(source, base));
+  await claimEpoch(replica);
 }
 
 /** Labels the account's hosted databases, so that the other installation does not take them for orphans and drop them. */

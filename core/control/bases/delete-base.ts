@@ -144,14 +144,10 @@ async function mark(
  * Revokes the current writer's right to write into the schema. A database that is unreachable has no writer either.
  */
 export async function fence(ctx: DeleteContext, database: Database, schema: string): Promise<void> {
-  const replica = openReplica({ url: await databaseAdminUrl(ctx, database), schema });
-  try {
-    await claimEpoch(replica);
-  } catch (error) {
+  await using replica = openReplica({ url: await databaseAdminUrl(ctx, database), schema });
+  await claimEpoch(replica).catch((error: unknown) => {
     ctx.log.debug({ error }, "fencing the replica failed");
-  } finally {
-    await replica.close();
-  }
+  });
 }
 
 /**

@@ -27,22 +27,18 @@ export async function resolveIndexes(
   asked: readonly AskedIndex[],
 ): Promise<IndexSetting[]> {
   if (asked.length === 0) return [];
-  const replica = openReplica(await replicaTarget(ctx, base));
-  try {
-    const tables = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
-    const found = asked.map((one) => resolve(tables, one));
-    const names = found.map(({ tableId, fieldId }) => `${tableId} ${fieldId}`);
-    const twice = found.find((_, index) => names.indexOf(names[index]!) !== index);
-    if (twice) throw refused(`The index on ${twice.table}.${twice.column} is listed twice. Remove one`);
-    if (found.some(({ kind }) => kind === "trigram") && !(await hasTrigrams(replica))) {
-      throw refused(
-        "A trigram index needs the extension pg_trgm, which the database does not have. Run create extension pg_trgm in it",
-      );
-    }
-    return found;
-  } finally {
-    await replica.close();
+  await using replica = openReplica(await replicaTarget(ctx, base));
+  const tables = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
+  const found = asked.map((one) => resolve(tables, one));
+  const names = found.map(({ tableId, fieldId }) => `${tableId} ${fieldId}`);
+  const twice = found.find((_, index) => names.indexOf(names[index]!) !== index);
+  if (twice) throw refused(`The index on ${twice.table}.${twice.column} is listed twice. Remove one`);
+  if (found.some(({ kind }) => kind === "trigram") && !(await hasTrigrams(replica))) {
+    throw refused(
+      "A trigram index needs the extension pg_trgm, which the database does not have. Run create extension pg_trgm in it",
+    );
   }
+  return found;
 }
 
 function resolve(tables: TableSpec[], { table, column, kind = "default" }: AskedIndex): IndexSetting {

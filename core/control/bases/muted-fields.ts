@@ -46,19 +46,14 @@ async function requireFields(
   base: Pick<Base, "database">,
   fields: readonly MutedField[],
 ): Promise<void> {
-  const replica = openReplica(await replicaTarget(ctx, base));
-  try {
-    const catalog = await loadCatalog(replica);
-    if (catalog.size === 0)
-      throw refused("There are no tables yet. Fields can be muted after the first sync");
-    for (const { tableId, fieldId } of fields) {
-      const spec = catalog.get(tableId)?.spec;
-      if (!spec) throw refused(`The base has no table ${tableId} in its database`);
-      if (!spec.columns.some((column) => column.fieldId === fieldId))
-        throw refused(`Table ${spec.name} has no field ${fieldId} in its database`);
-    }
-  } finally {
-    await replica.close();
+  await using replica = openReplica(await replicaTarget(ctx, base));
+  const catalog = await loadCatalog(replica);
+  if (catalog.size === 0) throw refused("There are no tables yet. Fields can be muted after the first sync");
+  for (const { tableId, fieldId } of fields) {
+    const spec = catalog.get(tableId)?.spec;
+    if (!spec) throw refused(`The base has no table ${tableId} in its database`);
+    if (!spec.columns.some((column) => column.fieldId === fieldId))
+      throw refused(`Table ${spec.name} has no field ${fieldId} in its database`);
   }
 }
 

@@ -45,18 +45,13 @@ export async function resolveOwnNames(
     refuseTwice(wanted);
     return wanted;
   }
-  const replica = openReplica(await replicaTarget(ctx, base));
-  try {
-    const tables = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
-    if (tables.length === 0)
-      throw refused("There are no tables yet. Names can be chosen after the first sync");
-    const ids = tables.map(({ tableId }) => tableId);
-    const [foreign, words] = [await foreignNames(replica, ids), await reservedWords(replica)];
-    checkOwnNames({ wanted, before: base.settings.ownNames, tables, foreign, words });
-    return wanted;
-  } finally {
-    await replica.close();
-  }
+  await using replica = openReplica(await replicaTarget(ctx, base));
+  const tables = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
+  if (tables.length === 0) throw refused("There are no tables yet. Names can be chosen after the first sync");
+  const ids = tables.map(({ tableId }) => tableId);
+  const [foreign, words] = [await foreignNames(replica, ids), await reservedWords(replica)];
+  checkOwnNames({ wanted, before: base.settings.ownNames, tables, foreign, words });
+  return wanted;
 }
 
 interface Checked {

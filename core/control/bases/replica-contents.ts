@@ -28,14 +28,10 @@ export async function replicaShape(
   ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
   base: Pick<Base, "database">,
 ): Promise<ReplicaShape> {
-  const replica = openReplica(await replicaTarget(ctx, base));
-  try {
-    const tables = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
-    tables.sort((a, b) => (a.name < b.name ? -1 : 1));
-    return { tables, slots: await columnSlots(replica), ...(await loadViews(replica)) };
-  } finally {
-    await replica.close();
-  }
+  await using replica = openReplica(await replicaTarget(ctx, base));
+  const tables = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
+  tables.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return { tables, slots: await columnSlots(replica), ...(await loadViews(replica)) };
 }
 
 /**
@@ -52,23 +48,19 @@ export async function requestRebuild(
   table: string,
   isForced: boolean,
 ): Promise<void> {
-  const replica = openReplica(await replicaTarget(ctx, base));
-  try {
-    const names = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec.name);
-    if (!names.includes(table))
-      throw new BasetideError(
-        "not_found",
-        `There is no table ${table} in the database. It has: ${names.toSorted().join(", ")}`,
-      );
-    const lost = await replaceTable(replica, table, isForced);
-    if (lost.length > 0 && !isForced)
-      throw new BasetideError(
-        "conflict",
-        `The new table would lack: ${lost.join(", ")}. To rebuild it all the same, add --force`,
-      );
-  } finally {
-    await replica.close();
-  }
+  await using replica = openReplica(await replicaTarget(ctx, base));
+  const names = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec.name);
+  if (!names.includes(table))
+    throw new BasetideError(
+      "not_found",
+      `There is no table ${table} in the database. It has: ${names.toSorted().join(", ")}`,
+    );
+  const lost = await replaceTable(replica, table, isForced);
+  if (lost.length > 0 && !isForced)
+    throw new BasetideError(
+      "conflict",
+      `The new table would lack: ${lost.join(", ")}. To rebuild it all the same, add --force`,
+    );
 }
 
 const MAX_LENGTH = 1000;
@@ -86,18 +78,14 @@ export async function readRecordRow(
   sourceTable: string,
   recordId: string,
 ): Promise<string | null> {
-  const replica = openReplica(await replicaTarget(ctx, base));
-  try {
-    const tables = [...(await loadCatalog(replica)).values()];
-    const live = tables.find((table) => table.spec.sourceName === sourceTable);
-    if (!live) return null;
-    requireOwn(live);
-    const { sql } = replica;
-    const table = sql.unsafe(`${quoteIdent(base.database.schema)}.${quoteIdent(live.spec.name)}`);
-    const [row] = await sql<{ row: string }[]>`
-      select left(json_strip_nulls(to_json(t))::text, ${MAX_LENGTH}) as row from ${table} as t where id = ${recordId}`;
-    return row?.row ?? null;
-  } finally {
-    await replica.close();
-  }
+  await using replica = openReplica(await replicaTarget(ctx, base));
+  const tables = [...(await loadCatalog(replica)).values()];
+  const live = tables.find((table) => table.spec.sourceName === sourceTable);
+  if (!live) return null;
+  requireOwn(live);
+  const { sql } = replica;
+  const table = sql.unsafe(`${quoteIdent(base.database.schema)}.${quoteIdent(live.spec.name)}`);
+  const [row] = await sql<{ row: string }[]>`
+    select left(json_strip_nulls(to_json(t))::text, ${MAX_LENGTH}) as row from ${table} as t where id = ${recordId}`;
+  return row?.row ?? null;
 }

@@ -64,19 +64,15 @@ export async function resolveWrites(
       "conflict",
       "Writes to this base are queued (`sql_writes_queued`), so nothing can be written at once. Use the mode `at_commit`",
     );
-  const replica = openReplica(await replicaTarget(ctx, base));
-  try {
-    const known = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
-    if (tables === undefined) return { mode, tables: known.map(({ tableId }) => tableId) };
-    const ids = tables.map((asked) => {
-      const found = known.find(({ tableId, name }) => name === asked || tableId === asked);
-      if (!found) throw new BasetideError("invalid_request", `The base has no table ${asked}`);
-      return found.tableId;
-    });
-    return { mode, tables: [...new Set(ids)] };
-  } finally {
-    await replica.close();
-  }
+  await using replica = openReplica(await replicaTarget(ctx, base));
+  const known = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
+  if (tables === undefined) return { mode, tables: known.map(({ tableId }) => tableId) };
+  const ids = tables.map((asked) => {
+    const found = known.find(({ tableId, name }) => name === asked || tableId === asked);
+    if (!found) throw new BasetideError("invalid_request", `The base has no table ${asked}`);
+    return found.tableId;
+  });
+  return { mode, tables: [...new Set(ids)] };
 }
 
 /**
