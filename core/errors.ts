@@ -206,6 +206,19 @@ export class BasetideError extends Error {
   }
 }
 
+/** The errors that people and their programs cause most: the message says what is wrong, and what to do. */
+export function invalid(message: string): BasetideError {
+  return new BasetideError("invalid_request", message);
+}
+
+export function conflict(message: string): BasetideError {
+  return new BasetideError("conflict", message);
+}
+
+export function notFound(message: string): BasetideError {
+  return new BasetideError("not_found", message);
+}
+
 /** Is `error` one of ours, with this code if one is given? */
 export function isBasetideError(error: unknown, code?: ErrorCode): error is BasetideError {
   return error instanceof BasetideError && (code === undefined || error.code === code);

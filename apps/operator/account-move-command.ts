@@ -9,7 +9,7 @@ import {
   type PlaneContext,
   planMove,
 } from "../../core/control/account-move";
-import { BasetideError } from "../../core/errors";
+import { BasetideError, invalid } from "../../core/errors";
 import { closeContext, createContext } from "../../core/process";
 import { confirmed, formatFacts, printResult } from "../../core/terminal";
 import { withContext } from "./context";
@@ -79,8 +79,7 @@ async function run(
   if (!yes) {
     if (plan) console.error(`${toText(plan)}\n`);
     const question = plan ? "Stop the account here and move it?" : "Complete the move?";
-    if (!(await confirmed(question)))
-      throw new BasetideError("invalid_request", "Nothing was changed. Confirm the move with --yes");
+    if (!(await confirmed(question))) throw invalid("Nothing was changed. Confirm the move with --yes");
   }
   await moveAccount(source, target, account, move);
   printResult({ ...account, moved: true }, json, () => `${account.email} has moved. ${DONE}`);
@@ -111,10 +110,7 @@ async function withTarget(
     );
   }
   if (!URL.canParse(databaseUrl))
-    throw new BasetideError(
-      "invalid_request",
-      "--to is not a URL: postgres://user:password@host:port/database",
-    );
+    throw invalid("--to is not a URL: postgres://user:password@host:port/database");
   const config = { ...source.config, databaseUrl, secretKey, previousSecretKeys: [] };
   const target = createContext(config, "operator");
   try {

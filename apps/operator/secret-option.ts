@@ -1,6 +1,6 @@
 /** Passes secrets to a command on standard input, because every user of the machine sees the command line in `ps`. */
 import { type Command, Option } from "commander";
-import { BasetideError } from "../../core/errors";
+import { invalid } from "../../core/errors";
 
 /** Adds `--<name> <value>` and `--<name>-stdin`; one of them is required. */
 export function addSecretOption(command: Command, name: string, description: string): Command {
@@ -24,8 +24,7 @@ export async function readSecret(name: string, options: Record<string, unknown>)
   if (typeof given === "string") return given;
   const read = options[`${name}Stdin`] === true ? (await Bun.stdin.text()).replace(/\r?\n$/, "") : "";
   if (read !== "") return read;
-  throw new BasetideError(
-    "invalid_request",
+  throw invalid(
     `No ${name}: give --${name}-stdin and the ${name} on standard input, or --${name}, which shows it in ps`,
   );
 }

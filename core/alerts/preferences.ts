@@ -1,7 +1,7 @@
 /** The kinds of alerts that each member of an account gets by e-mail. */
 import type { Context, Db } from "../context";
 import { recordChange } from "../control/audit";
-import { BasetideError } from "../errors";
+import { notFound } from "../errors";
 import { type AlertKind, inOrder, usualKinds } from "./kinds";
 
 export interface Preference {
@@ -35,7 +35,7 @@ export async function setPreferences(
       const [member] = await tx<{ email: string }[]>`
         select u.email from account_members as m join users as u on u.id = m.user_id
         where m.account_id = ${accountId} and m.user_id = ${userId} for key share of m`;
-      if (!member) throw new BasetideError("not_found", "This member does not exist");
+      if (!member) throw notFound("This member does not exist");
       await tx`
         insert into alert_preferences (account_id, user_id, kinds) values (${accountId}, ${userId}, ${kinds})
         on conflict (account_id, user_id) do update set kinds = excluded.kinds`;

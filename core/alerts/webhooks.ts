@@ -6,7 +6,7 @@
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../context";
 import { recordChange } from "../control/audit";
-import { BasetideError } from "../errors";
+import { conflict, invalid, notFound } from "../errors";
 import { isId, newId } from "../ids";
 import { checkedName } from "../postgres";
 import { newSecret } from "../secrets";
@@ -56,7 +56,7 @@ export async function getWebhook(db: Db, id: string, accountId: string): Promise
   const [found] = isId("alert_webhook", id)
     ? await selectWebhooks(db, db`id = ${id} and account_id = ${accountId}`)
     : [];
-  if (!found) throw new BasetideError("not_found", `There is no webhook ${id}`);
+  if (!found) throw notFound(`There is no webhook ${id}`);
   return found;
 }
 
@@ -79,10 +79,7 @@ export async function createWebhook(
     const [count] = await tx<{ count: number }[]>`
       select count(*)::int as count from alert_webhooks where account_id = ${accountId}`;
     if (count!.count >= MAX_WEBHOOKS) {
-      throw new BasetideError(
-        "conflict",
-        `An account has at most ${MAX_WEBHOOKS} webhooks: delete one first`,
-      );
+      throw conflict(`An account has at most ${MAX_WEBHOOKS} webhooks: delete one first`);
     }
     await tx`
       insert into alert_webhooks (id, account_id, name, form, host, encrypted_url, encrypted_secret, kinds)
@@ -115,7 +112,7 @@ export async function updateWebhook(
       update alert_webhooks set name = ${name}, form = ${form}, kinds = ${kinds}, is_on = ${isOn}, host = ${host},
         encrypted_url = coalesce(${url ? ctx.secrets.encrypt(url.href, urlContext(id)) : null}, encrypted_url)
       where id = ${id} and account_id = ${accountId}`;
-    if (count === 0) throw new BasetideError("not_found", `There is no webhook ${id}`);
+    if (count === 0) throw notFound(`There is no webhook ${id}`);
     const details = { name, host, form, kinds: kinds.join(" "), on: isOn };
     await note(ctx, tx, "alert_webhook.changed", accountId, id, details);
   });
@@ -129,7 +126,7 @@ export async function deleteWebhook(
 ): Promise<void> {
   await ctx.db.begin(async (tx) => {
     const { count } = await tx`delete from alert_webhooks where id = ${id} and account_id = ${accountId}`;
-    if (count === 0) throw new BasetideError("not_found", `There is no webhook ${id}`);
+    if (count === 0) throw notFound(`There is no webhook ${id}`);
     await note(ctx, tx, "alert_webhook.deleted", accountId, id, { name });
   });
 }
@@ -141,7 +138,7 @@ export async function openWebhook(
 ): Promise<{ url: string; secret: string }> {
   const [row] = await db<{ encrypted_url: string; encrypted_secret: string }[]>`
     select encrypted_url, encrypted_secret from alert_webhooks where id = ${id}`;
-  if (!row) throw new BasetideError("not_found", `There is no webhook ${id}`);
+  if (!row) throw notFound(`There is no webhook ${id}`);
   return {
     url: secrets.decrypt(row.encrypted_url, urlContext(id)),
     secret: secrets.decrypt(row.encrypted_secret, secretContext(id)),
@@ -176,10 +173,6 @@ async function checkUrl(
     throw error;
   }
   return url;
-}
-
-function invalid(message: string): BasetideError {
-  return new BasetideError("invalid_request", message);
 }
 
 async function note(

@@ -1,5 +1,5 @@
 /** Aborts a move before its point of no return: the source serves the account as before. */
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import { asOnly } from "../../postgres";
 import { recordChange } from "../audit";
 import { movedTables } from "./catalog";
@@ -20,11 +20,10 @@ export async function abortMove(
 ): Promise<void> {
   const done = await asOnly(source.db, `move account ${account.id}`, async () => {
     const move = await loadMove(source, account.id);
-    if (!move) throw new BasetideError("conflict", "No move of the account was begun");
+    if (!move) throw conflict("No move of the account was begun");
     await requireSameTarget(target, move.installation);
     if (move.state === "moved") {
-      throw new BasetideError(
-        "conflict",
+      throw conflict(
         "The other control plane has the account already. Run the command without --abort to complete the move; then it can be moved back",
       );
     }
@@ -35,7 +34,7 @@ export async function abortMove(
     await onStep?.("removed");
     await restart(source, account);
   });
-  if (!done) throw new BasetideError("conflict", "The account is being moved by another command");
+  if (!done) throw conflict("The account is being moved by another command");
 }
 
 async function restart({ db, actor }: PlaneContext, { id, email }: MovingAccount): Promise<void> {

@@ -1,5 +1,5 @@
 /** The end of a move: the target begins to serve the account. */
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import { recordChange } from "../audit";
 import { recordFeedGapOfBase } from "../feeds";
 import type { PlaneContext } from "./control-plane";
@@ -17,8 +17,7 @@ export async function requireArrived(
     select from accounts as a where id = ${accountId} and not exists (
       select from account_moves as m where m.account_id = a.id and m.installation <> ${sourceInstallation})`;
   if (arrived) return;
-  throw new BasetideError(
-    "conflict",
+  throw conflict(
     "The other control plane does not have the account's rows, which the move has stored there. Was its database restored from a backup? Restore one of after the move",
   );
 }

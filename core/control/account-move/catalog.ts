@@ -1,6 +1,6 @@
 /** Reads from the catalog what a move must know of the tables of a control plane. */
 import type { Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import { type MovedTable, parentsFirst, requireDecided } from "./tables";
 
 /** The tables whose rows move, parents first. @throws BasetideError `internal` for a table in neither list */
@@ -38,8 +38,7 @@ export function requireSameTables(source: MovedTable[], target: MovedTable[]): v
   const known = new Set(text(target));
   const other = text(source).find((table) => !known.has(table));
   if (other === undefined) return;
-  throw new BasetideError(
-    "conflict",
+  throw conflict(
     `The table ${other.split("(")[0]} differs between the control planes. Update both to the same version of Basetide first`,
   );
 }

@@ -1,6 +1,6 @@
 /** The two control planes of a move. */
 import type { Context } from "../../context";
-import { BasetideError, isBasetideError } from "../../errors";
+import { BasetideError, conflict, isBasetideError } from "../../errors";
 import { pendingMigrations } from "../setup";
 
 export type PlaneContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
@@ -9,10 +9,7 @@ export type PlaneContext = Pick<Context, "config" | "db" | "secrets" | "log" | "
 export async function installationOf({ db }: Pick<PlaneContext, "db">): Promise<string> {
   const [row] = await db<{ id: string }[]>`select id from installation`;
   if (row) return row.id;
-  throw new BasetideError(
-    "conflict",
-    "The other control plane has never been started. Start its console first",
-  );
+  throw conflict("The other control plane has never been started. Start its console first");
 }
 
 /**
@@ -23,13 +20,12 @@ export async function installationOf({ db }: Pick<PlaneContext, "db">): Promise<
 export async function requireOther(source: PlaneContext, target: PlaneContext): Promise<void> {
   const pending = await pendingMigrations(target.db);
   if (pending.length > 0) {
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       `The other control plane lacks ${pending.join(", ")}. Update its processes to the version of this command first`,
     );
   }
   if ((await installationOf(source)) === (await installationOf(target)))
-    throw new BasetideError("conflict", "--to is the control plane that has the account now");
+    throw conflict("--to is the control plane that has the account now");
   const [cluster] = await target.db<{ id: string; url: string }[]>`
     select id, encrypted_admin_url as url from clusters limit 1`;
   if (!cluster) return;

@@ -11,7 +11,7 @@
  * repeated, or aborted before the point of no return. Each step may be repeated.
  */
 import { wait } from "../../async";
-import { BasetideError } from "../../errors";
+import { conflict, notFound } from "../../errors";
 import { asOnly } from "../../postgres";
 import { recordChange } from "../audit";
 import { forgetJobs, untilReleased } from "../jobs";
@@ -60,7 +60,7 @@ export async function findMovingAccount({ db }: PlaneContext, given: string): Pr
     where (account_id = ${given} or lower(email) = lower(${given.trim()})) and direction = 'out'
     limit 1`;
   if (account) return account;
-  throw new BasetideError("not_found", `There is no account ${given}`);
+  throw notFound(`There is no account ${given}`);
 }
 
 /**
@@ -77,7 +77,7 @@ export async function moveAccount(
   const done = await asOnly(source.db, `move account ${account.id}`, () =>
     moveLocked(source, target, account, options),
   );
-  if (!done) throw new BasetideError("conflict", "The account is already being moved by another command");
+  if (!done) throw conflict("The account is already being moved by another command");
 }
 
 async function moveLocked(
@@ -89,8 +89,7 @@ async function moveLocked(
   const step = async (name: string) => void (await options.onStep?.(name));
   const begun = await loadMove(source, account.id);
   if (begun) await requireSameTarget(target, begun.installation);
-  if (begun?.ended_at && begun.state === "moved")
-    throw new BasetideError("conflict", "The account has been moved already");
+  if (begun?.ended_at && begun.state === "moved") throw conflict("The account has been moved already");
   if (begun?.state !== "moved") {
     const { transfer } = await planMove(source, target, account, options);
     await requireProxies(source);
@@ -115,8 +114,7 @@ export async function loadMove({ db }: PlaneContext, accountId: string): Promise
   const [row] = await db<(MoveRow & { direction: string })[]>`
     select direction, state, installation, ended_at, base_ids from account_moves where account_id = ${accountId}`;
   if (row?.direction === "in") {
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       "The account's move to this control plane is not complete. Repeat the command that began it",
     );
   }
@@ -126,8 +124,7 @@ export async function loadMove({ db }: PlaneContext, accountId: string): Promise
 /** @throws BasetideError `conflict` */
 export async function requireSameTarget(target: PlaneContext, installation: string): Promise<void> {
   if ((await installationOf(target)) === installation) return;
-  throw new BasetideError(
-    "conflict",
+  throw conflict(
     "A move of this account to another control plane than that of --to was begun. Complete or abort that one first",
   );
 }
@@ -183,7 +180,7 @@ async function transferRows(
     const bases = await tx<{ state: string }[]>`
       select state from bases where account_id = ${id} order by id for update`;
     if (bases.some(({ state }) => state !== "moving"))
-      throw new BasetideError("conflict", "A base was connected or deleted meanwhile. Repeat the command");
+      throw conflict("A base was connected or deleted meanwhile. Repeat the command");
     const everyone = await accountScopeOf(tx, id);
     await tx`select from users where id = any (${[...everyone.leaving, ...everyone.copied]}) order by id for update`;
     const scope = await accountScopeOf(tx, id);

@@ -6,7 +6,7 @@
  * may not be the same person: the operator must say so (`isMerging`), and that user keeps the target's login.
  */
 import type { Sql, TransactionSql } from "postgres";
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import type { MovedRow } from "./rows";
 
 export interface People {
@@ -38,8 +38,7 @@ export async function matchPeople(
     else if (other !== id) found.merged.push(email);
   }
   if (found.merged.length > 0 && !isMerging) {
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       `The other control plane has users of its own with these addresses: ${found.merged.join(", ")}. If they are the same people, give --merge-users: they keep the password and the second factor that they have there`,
     );
   }
@@ -58,8 +57,7 @@ export async function requireFreeAccount(
       select from account_members as m
       where m.account_id = a.id and m.role = 'owner' and m.user_id = ${ownerId ?? ""}))`;
   if (!taken) return;
-  throw new BasetideError(
-    "conflict",
+  throw conflict(
     `The other control plane has an account ${taken.id} for ${taken.email}, and a person owns one account at most. Move or delete that one first`,
   );
 }

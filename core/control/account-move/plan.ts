@@ -1,5 +1,5 @@
 /** What a move would do, and everything that can be known to prevent it, before anything is changed. */
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import { encryptedColumns } from "../setup";
 import { movedTables, requireSameTables } from "./catalog";
 import { installationOf, type PlaneContext, requireOther } from "./control-plane";
@@ -78,8 +78,7 @@ async function refuseBusyBases({ db }: PlaneContext, { id }: MovingAccount): Pro
     where account_id = ${id} and (state = 'deleting' or move_database_id is not null) limit 1`;
   if (!busy) return;
   const what = busy.state === "deleting" ? "being deleted" : "being moved to another cluster";
-  throw new BasetideError(
-    "conflict",
+  throw conflict(
     `The base ${busy.id} is ${what}. Wait until that is over (\`operator base show\`), then move the account`,
   );
 }
@@ -92,8 +91,7 @@ async function refuseSharedBases({ db }: PlaneContext, { id }: MovingAccount): P
       join accounts as a on a.id = o.account_id
     where b.account_id = ${id} limit 1`;
   if (!shared) return;
-  throw new BasetideError(
-    "conflict",
+  throw conflict(
     `The account ${shared.account} has connected ${shared.source}, too. Two control planes would exceed Airtable's rate limit for that base: delete the base in one of the accounts first`,
   );
 }

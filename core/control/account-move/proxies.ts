@@ -3,7 +3,7 @@
  * serves it on its own.
  */
 import { wait } from "../../async";
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import type { PlaneContext } from "./control-plane";
 
 /** A busy proxy's heartbeat may be this late, ms. */
@@ -20,8 +20,7 @@ export async function requireProxies({ db }: PlaneContext): Promise<void> {
     if (performance.now() >= until) break;
     await wait(POLL_MS, new AbortController().signal);
   }
-  throw new BasetideError(
-    "conflict",
+  throw conflict(
     "A proxy of this control plane has sent no heartbeat, so it may serve the account's bases on its own. Restore its connection to the control plane; if it was killed, wait a quarter of an hour. Then repeat the command",
   );
 }

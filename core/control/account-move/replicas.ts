@@ -2,7 +2,7 @@
  * The databases of a moving account, which stay where they are: finds each of their clusters in the target, ends the
  * source's right to write, and records on the server whose databases they are.
  */
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import { claimEpoch, labelHosted, openReplica, withAdmin } from "../../replica";
 import { type Base, listBases, replicaTarget } from "../bases";
 import {
@@ -47,8 +47,7 @@ export async function matchClusters(
         other.identity && (isSameServer(identity, other.identity) || addressOf(url) === addressOf(other.url)),
     );
     if (!same) {
-      throw new BasetideError(
-        "conflict",
+      throw conflict(
         `The other control plane has not registered the cluster "${cluster.name}" (${cluster.publicHost}:${cluster.publicPort}), which holds databases of the account. Register the server there with \`operator cluster add\`, with the same role in its URL, or move the bases to a cluster that both have (\`operator base move\`)`,
       );
     }
@@ -69,8 +68,7 @@ async function requireRights(cluster: { name: string; url: string }, databases: 
   );
   const other = names.find((name) => !owned.some((row) => row.name === name));
   if (other === undefined) return;
-  throw new BasetideError(
-    "conflict",
+  throw conflict(
     `The role in the URL of the cluster "${cluster.name}" of the other control plane may not write the database ${other}. Register the server there with the role that this control plane uses, or grant that role to the other one`,
   );
 }

@@ -1,6 +1,6 @@
 /** Accounts, which own bases or operate the service. Each is created with the user who owns it. */
 import type { Actor, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, invalid, notFound } from "../../errors";
 import { newId } from "../../ids";
 import { isUniqueViolation } from "../../postgres";
 import { recordChange } from "../audit";
@@ -59,7 +59,7 @@ export async function createAccount(
 export async function accountByEmail(db: Db, email: string): Promise<Account> {
   const [account] = await db<Account[]>`
     select id, email, is_operator as "isOperator" from accounts where lower(email) = lower(${email.trim()})`;
-  if (!account) throw new BasetideError("not_found", `There is no account for ${email.trim()}`);
+  if (!account) throw notFound(`There is no account for ${email.trim()}`);
   return account;
 }
 
@@ -67,7 +67,7 @@ export async function accountByEmail(db: Db, email: string): Promise<Account> {
 export function checkEmail(text: string): string {
   const email = text.trim().toLowerCase();
   if (EMAIL.test(email)) return email;
-  throw new BasetideError("invalid_request", `"${text.trim()}" is not an e-mail address`);
+  throw invalid(`"${text.trim()}" is not an e-mail address`);
 }
 
 /** The default name of a user. */

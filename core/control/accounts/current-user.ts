@@ -1,6 +1,6 @@
 /** The user who is signed in to the console, and the account that their session shows. */
 import type { Actor, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, notFound } from "../../errors";
 import { newId } from "../../ids";
 import { isUniqueViolation } from "../../postgres";
 import { recordChange } from "../audit";
@@ -59,7 +59,7 @@ export async function currentUserOf(db: Db, user: SignedInUser, sessionId: strin
 /** Switches the session to another of its user's accounts. @throws BasetideError `not_found` */
 export async function switchAccount(db: Db, currentUser: CurrentUser, accountId: string): Promise<void> {
   if (!currentUser.accounts.some((account) => account.id === accountId)) {
-    throw new BasetideError("not_found", "You are not a member of that account");
+    throw notFound("You are not a member of that account");
   }
   await db`update sessions set account_id = ${accountId} where id = ${currentUser.sessionId}`;
 }

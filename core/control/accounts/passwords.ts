@@ -7,7 +7,7 @@
 import { Worker } from "node:worker_threads";
 import PQueue from "p-queue";
 import { appPath } from "../../app-path";
-import { BasetideError } from "../../errors";
+import { invalid } from "../../errors";
 import { type BudgetShare, SharedBudget } from "../../http";
 import { COMMON_PASSWORD, isCommonPassword } from "./common-passwords";
 import type { Done, Work } from "./password-thread";
@@ -19,12 +19,9 @@ export const MAX_PASSWORD_LENGTH = 1000;
 /** @throws BasetideError `invalid_request` */
 export function checkPassword(password: string, email: string): void {
   if (password.length < MIN_PASSWORD_LENGTH || password.length > MAX_PASSWORD_LENGTH) {
-    throw new BasetideError(
-      "invalid_request",
-      `A password has ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters`,
-    );
+    throw invalid(`A password has ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters`);
   }
-  if (isCommonPassword(password, email)) throw new BasetideError("invalid_request", COMMON_PASSWORD);
+  if (isCommonPassword(password, email)) throw invalid(COMMON_PASSWORD);
 }
 
 /** Each takes about 25 ms: together a tenth of a core, and more sign-ins than people need. */

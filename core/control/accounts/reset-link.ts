@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { notFound } from "../../errors";
 import { newId } from "../../ids";
 import { recordUserEvent } from "../audit";
 
@@ -21,7 +21,7 @@ export async function makeResetLink(db: Db, email: string, actor?: Actor): Promi
   await db.begin(async (tx) => {
     const [user] = await tx<{ id: string; email: string }[]>`
       select id, email from users where email = ${address}`;
-    if (!user) throw new BasetideError("not_found", `There is no user ${address}`);
+    if (!user) throw notFound(`There is no user ${address}`);
     await tx`
       insert into verifications (id, identifier, value, expires_at)
       values (${newId("verification")}, ${identifierOf(token)}, ${user.id}, now() + ${LIFE}::interval)`;

@@ -1,6 +1,6 @@
 /** Sessions of users. The sign-in library creates them; this module lists and ends them. */
 import type { Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { notFound } from "../../errors";
 import { isId } from "../../ids";
 import { recordUserEvent } from "../audit";
 import type { CurrentUser } from "./current-user";
@@ -31,7 +31,7 @@ export async function revokeSession(db: Db, currentUser: SessionUser, sessionId:
     const gone = isId("session", sessionId)
       ? await tx`delete from sessions where id = ${sessionId} and user_id = ${id} returning id`
       : [];
-    if (gone.length === 0) throw new BasetideError("not_found", "This session does not exist");
+    if (gone.length === 0) throw notFound("This session does not exist");
     await recordUserEvent(tx, { id, email }, { action: "session.ended", details: { sessions: 1 } });
   });
 }

@@ -1,6 +1,6 @@
 /** The services that a user signs in with besides a password. The sign-in library links them. */
 import type { Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { conflict, notFound } from "../../errors";
 import { recordUserEvent } from "../audit";
 import type { CurrentUser } from "./current-user";
 
@@ -25,10 +25,9 @@ export async function unlinkService(
     const logins = await tx<{ id: string; service: string }[]>`
       select id, provider_id as service from user_logins where user_id = ${userId} for update`;
     const kept = logins.filter((login) => login.service !== service);
-    if (kept.length === logins.length) throw new BasetideError("not_found", "This service is not linked");
+    if (kept.length === logins.length) throw notFound("This service is not linked");
     if (kept.length === 0) {
-      throw new BasetideError(
-        "conflict",
+      throw conflict(
         "You have no password yet. Sign out, set one with “Forgot your password?”, then unlink the service",
       );
     }

@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import type { Sql, TransactionSql } from "postgres";
 import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, invalid, notFound } from "../../errors";
 import { isId, newId } from "../../ids";
 import { isNotWritable } from "../../postgres";
 import { newSecret } from "../../secrets";
@@ -39,7 +39,7 @@ export async function createToken(
 ): Promise<string> {
   const { actor, userId, expiresInDays } = options;
   const scopes = allScopes.filter((scope) => (options.scopes ?? allScopes).includes(scope));
-  if (scopes.length === 0) throw new BasetideError("invalid_request", "A token needs at least one scope");
+  if (scopes.length === 0) throw invalid("A token needs at least one scope");
   const token = newToken();
   const id = newId("api_token");
   await db.begin(async (tx) => {
@@ -69,7 +69,7 @@ export async function createAgentToken(
   await db.begin(async (tx) => {
     // Of concurrent calls the last one wins, and an agent that is being revoked gets none.
     const [locked] = await tx`select from agents where id = ${agent.id} for update`;
-    if (!locked) throw new BasetideError("not_found", "This agent does not exist");
+    if (!locked) throw notFound("This agent does not exist");
     await tx`delete from api_tokens where agent_id = ${agent.id}`;
     await tx`
       insert into api_tokens (id, account_id, name, prefix, token_hash, scopes, created_by, agent_id)
@@ -121,7 +121,7 @@ export async function revokeToken(db: Db, accountId: string, tokenId: string, ac
           delete from api_tokens
           where id = ${tokenId} and account_id = ${accountId} and agent_id is null returning name`
       : [];
-    if (!gone) throw new BasetideError("not_found", "This token does not exist");
+    if (!gone) throw notFound("This token does not exist");
     const details = { name: gone.name };
     await recordChange(tx, actor, { accountId, action: "token.revoked", subject: tokenId, details });
   });

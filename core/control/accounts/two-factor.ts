@@ -1,6 +1,6 @@
 /** The second factor of a user's sign-in. The sign-in library verifies it; this module says whether it is on. */
 import type { Actor, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { notFound } from "../../errors";
 import { recordUserEvent } from "../audit";
 import { type PasswordPlace, verifyPassword } from "./passwords";
 
@@ -46,7 +46,7 @@ export async function removeTwoFactor(db: Db, email: string, actor?: Actor): Pro
     const [user] = await tx<{ id: string; email: string }[]>`
       update users set two_factor_enabled = false where email = ${address} and two_factor_enabled
       returning id, email`;
-    if (!user) throw new BasetideError("not_found", `There is no user ${address} with a second factor`);
+    if (!user) throw notFound(`There is no user ${address} with a second factor`);
     await tx`delete from two_factors where user_id = ${user.id}`;
     await recordUserEvent(tx, user, { action: "two_factor.removed" }, actor);
   });

@@ -5,7 +5,7 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Actor, Context, Db } from "../../context";
-import { BasetideError, isBasetideError } from "../../errors";
+import { BasetideError, conflict, invalid, isBasetideError, notFound } from "../../errors";
 import { isId, newId } from "../../ids";
 import { checkedName, isForeignKeyViolation, isUniqueViolation, jsonParameter } from "../../postgres";
 import type { TableSpec } from "../../replica";
@@ -230,7 +230,7 @@ function limitsParameter(asked: Partial<AgentLimits> = {}): string {
     const [value, highest] = [all[name], highestLimits[name]];
     const least = name === "proposals" ? 0 : 1;
     if (!Number.isInteger(value) || value < least || value > highest)
-      throw new BasetideError("invalid_request", `The limit ${name} must be ${least} to ${highest}`);
+      throw invalid(`The limit ${name} must be ${least} to ${highest}`);
   }
   const own = Object.entries(all).filter(([name, value]) => value !== usualLimits[name as keyof AgentLimits]);
   return jsonParameter(Object.fromEntries(own));
@@ -315,7 +315,7 @@ export async function getAgent(db: Db, accountId: string, id: string): Promise<A
     ? await selectAgents(db, db`g.account_id = ${accountId} and g.id = ${id}`)
     : [];
   if (agent) return agent;
-  throw new BasetideError("not_found", "This agent does not exist");
+  throw notFound("This agent does not exist");
 }
 
 /** @throws BasetideError `forbidden` if the token is none of an agent's, or its member may no longer create any */
@@ -354,16 +354,13 @@ async function resolveBases(
   asked: AskedBase[],
   before: AgentBase[] = [],
 ): Promise<Omit<AgentBase, "name">[]> {
-  if (asked.length === 0)
-    throw new BasetideError("invalid_request", "Choose at least one base for the agent");
+  if (asked.length === 0) throw invalid("Choose at least one base for the agent");
   const resolved: Omit<AgentBase, "name">[] = [];
   for (const { baseId, tables, hidden = [], hasPrivate = false } of asked) {
-    if (resolved.some((one) => one.baseId === baseId))
-      throw new BasetideError("invalid_request", `The base ${baseId} is named twice`);
+    if (resolved.some((one) => one.baseId === baseId)) throw invalid(`The base ${baseId} is named twice`);
     const base = await getBase(ctx.db, baseId, accountId);
     if ((await getDatabase(ctx.db, base.database.id)).clusterId === null)
-      throw new BasetideError(
-        "conflict",
+      throw conflict(
         `You host the database of ${base.name}, and Basetide creates no users there. Agents can read bases in databases that Basetide hosts`,
       );
     const known = tables || hidden.length > 0 ? (await replicaShape(ctx, base)).tables : [];
@@ -384,7 +381,7 @@ export function findTable(tables: TableSpec[], asked: string): TableSpec {
   const found = tables.find((table) => [table.name, table.sourceName, table.tableId].includes(asked));
   if (found) return found;
   const names = tables.map(({ name }) => name).join(", ");
-  throw new BasetideError("invalid_request", `There is no table ${asked}. The base has: ${names}`);
+  throw invalid(`There is no table ${asked}. The base has: ${names}`);
 }
 
 function findField(tables: TableSpec[], asked: string): string {
@@ -396,8 +393,5 @@ function findField(tables: TableSpec[], asked: string): string {
     );
     if (found) return found.fieldId;
   }
-  throw new BasetideError(
-    "invalid_request",
-    `There is no field ${asked}. Name it by its id, or as table.column`,
-  );
+  throw invalid(`There is no field ${asked}. Name it by its id, or as table.column`);
 }

@@ -7,7 +7,7 @@
  */
 import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, notFound } from "../../errors";
 import { isId } from "../../ids";
 import { type AgentScope, agentScopes, can, denial, hashToken, type Role } from "../accounts";
 import { recordChange } from "../audit";
@@ -117,7 +117,7 @@ export async function getConnection(db: Db, accountId: string, id: string): Prom
     ? await selectConnections(db, db`g.account_id = ${accountId} and o.id = ${id}`)
     : [];
   if (connection) return connection;
-  throw new BasetideError("not_found", "This program is not connected");
+  throw notFound("This program is not connected");
 }
 
 async function selectConnections(db: Db, where: ReturnType<Db>): Promise<AgentConnection[]> {

@@ -4,7 +4,7 @@
  * I8. The server decides: SQL of an agent is run as its role, and nothing here has to understand it.
  */
 import type { Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { notFound } from "../../errors";
 import type { ServerUrl } from "../../external";
 import {
   type AskedChanges,
@@ -117,7 +117,7 @@ export async function agentTarget(
 ): Promise<ReaderTarget & { role: string }> {
   const database = await getDatabase(ctx.db, base.database.id);
   const { login, admin, baseIds } = await grantAgent(ctx, agent, database);
-  if (!baseIds.includes(base.id)) throw new BasetideError("not_found", "This agent may not read this base");
+  if (!baseIds.includes(base.id)) throw notFound("This agent may not read this base");
   const url = await loginUrl(ctx, database, login);
   return { url, admin, schema: base.database.schema, mayWrite: false, role: login.role };
 }

@@ -4,7 +4,7 @@
  * A rule names fields of one table and a number an hour. `change-sets/approval-rules.ts` applies them.
  */
 import type { Actor, Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { invalid, notFound } from "../../errors";
 import { newId } from "../../ids";
 import type { TableSpec } from "../../replica";
 import { recordChange } from "../audit";
@@ -45,16 +45,12 @@ export async function setAgentRules(
   agent: Agent,
   asked: AskedRule[],
 ): Promise<Agent> {
-  if (asked.length > MOST_RULES)
-    throw new BasetideError("invalid_request", `An agent has at most ${MOST_RULES} rules`);
+  if (asked.length > MOST_RULES) throw invalid(`An agent has at most ${MOST_RULES} rules`);
   const rules: Omit<AgentRule, "id">[] = [];
   for (const one of asked) {
     const rule = await resolveRule(ctx, agent, one);
     if (rules.some(({ baseId, tableId }) => baseId === rule.baseId && tableId === rule.tableId))
-      throw new BasetideError(
-        "invalid_request",
-        `The table ${one.table} has two rules: name all fields in one`,
-      );
+      throw invalid(`The table ${one.table} has two rules: name all fields in one`);
     rules.push(rule);
   }
   const { id, accountId, name } = agent;
@@ -92,7 +88,7 @@ async function resolveRule(
   );
   if (kept) return kept;
   const reads = agent.bases.find((one) => one.baseId === baseId);
-  if (!reads) throw new BasetideError("not_found", "The agent may not read this base");
+  if (!reads) throw notFound("The agent may not read this base");
   const base = await getBase(ctx.db, baseId, agent.accountId);
   const { tables } = readableIn(reads, await replicaShape(ctx, base));
   const table = findTable(tables, named);
@@ -111,9 +107,8 @@ function findWritable({ name: table, columns }: TableSpec, asked: string): strin
     ({ name, sourceName, fieldId, filesOf }) =>
       filesOf === undefined && [name, sourceName, fieldId].includes(asked),
   );
-  if (!found)
-    throw new BasetideError("invalid_request", `${table} has no field ${asked} that the agent may read`);
+  if (!found) throw invalid(`${table} has no field ${asked} that the agent may read`);
   if (found.type === "attachment" || found.type === "hashed" || COMPUTED_TYPES.has(found.sourceType))
-    throw new BasetideError("invalid_request", `A rule cannot allow to change ${found.name}`);
+    throw invalid(`A rule cannot allow to change ${found.name}`);
   return found.fieldId;
 }

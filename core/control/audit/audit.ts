@@ -6,7 +6,7 @@
  */
 import type { Sql, TransactionSql } from "postgres";
 import type { Actor, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { invalid } from "../../errors";
 import { jsonParameter } from "../../postgres";
 import type { AuditAction } from "./audit-actions";
 import { type AuditFilter, matching } from "./filter";
@@ -61,7 +61,7 @@ export async function listChanges(
 ): Promise<AuditEntry[]> {
   const { accountId, before, limit } = filter;
   if (before !== undefined && !/^\d{1,18}$/.test(before)) {
-    throw new BasetideError("invalid_request", "`before` is the id of an entry");
+    throw invalid("`before` is the id of an entry");
   }
   return db<AuditEntry[]>`
     select l.id, l.at, a.email as account, l.account_id as "accountId", l.actor_kind as "actorKind", l.actor,

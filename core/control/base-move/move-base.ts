@@ -10,7 +10,7 @@
 
 import { wait } from "../../async";
 import type { Context } from "../../context";
-import { BasetideError, isBasetideError } from "../../errors";
+import { BasetideError, conflict, isBasetideError } from "../../errors";
 import { type RateLimiter, syncShare } from "../../limiter";
 import {
   claimEpoch,
@@ -88,7 +88,7 @@ export async function moveBase(
   options: MoveOptions,
 ): Promise<Base> {
   const moved = await asMover(ctx.db, baseId, () => moveLocked(ctx, baseId, clusterName, options));
-  if (!moved) throw new BasetideError("conflict", "The base is already being moved");
+  if (!moved) throw conflict("The base is already being moved");
   return moved.result;
 }
 
@@ -183,23 +183,21 @@ function inSchema(base: Base): { id: string; schema: string } {
 /** Creates the new database and records it. @throws BasetideError `conflict` */
 async function prepare(ctx: MoveContext, base: Base, from: Database, clusterName: string): Promise<Database> {
   const cluster = await clusterByName(ctx.db, clusterName);
-  if (base.state === "deleting") throw new BasetideError("conflict", "The base is being deleted");
-  if (base.state === "moving")
-    throw new BasetideError("conflict", "The base is being moved to another control plane");
+  if (base.state === "deleting") throw conflict("The base is being deleted");
+  if (base.state === "moving") throw conflict("The base is being moved to another control plane");
   if (from.clusterId === null) {
-    throw new BasetideError("conflict", "The base is in a database that the customer hosts");
+    throw conflict("The base is in a database that the customer hosts");
   }
   if (from.isWritable) {
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       `The database ${from.name} is writable, and the customer's own objects in it would be lost. Make it read-only first`,
     );
   }
   if (cluster.id === from.clusterId) {
-    throw new BasetideError("conflict", `The base is already on the cluster "${clusterName}"`);
+    throw conflict(`The base is already on the cluster "${clusterName}"`);
   }
   if (cluster.state !== "active") {
-    throw new BasetideError("conflict", `The cluster "${clusterName}" accepts no new databases`);
+    throw conflict(`The cluster "${clusterName}" accepts no new databases`);
   }
   const to = await createHostedDatabase(ctx, base.accountId, base.database.schema, {
     cluster,
@@ -210,7 +208,7 @@ async function prepare(ctx: MoveContext, base: Base, from: Database, clusterName
     where id = ${base.id} and state not in ('moving', 'deleting') and move_database_id is null returning id`;
   if (recorded) return to;
   await removeUnusedDatabase(ctx, to.id);
-  throw new BasetideError("conflict", "The base is being deleted");
+  throw conflict("The base is being deleted");
 }
 
 function placed(base: Base, { id, name, host, port }: Database): Base {
@@ -272,8 +270,7 @@ async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Databas
         and not exists (select from databases where id = ${from.id} and is_writable)
       returning id`;
     if (!moved)
-      throw new BasetideError(
-        "conflict",
+      throw conflict(
         "The base was deleted during the move, or its database made writable: what the customer has created there would be lost",
       );
     // Changes that the feed reported meanwhile are only in the old replica.

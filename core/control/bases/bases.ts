@@ -3,7 +3,7 @@
  * deletes it.
  */
 import type { Context, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, conflict, invalid, notFound } from "../../errors";
 import type { ServerUrl } from "../../external";
 import { counted } from "../../format";
 import { isId, newId } from "../../ids";
@@ -100,8 +100,7 @@ export async function listSourceBases(
 export async function createBase(ctx: ManagementContext, accountId: string, base: NewBase): Promise<Base> {
   const { db, log, secrets } = ctx;
   await refuseConnected(db, accountId, base);
-  if (base.settings?.sqlWrites)
-    throw new BasetideError("invalid_request", "Turn `sql_writes` on when the base is connected");
+  if (base.settings?.sqlWrites) throw invalid("Turn `sql_writes` on when the base is connected");
   if (base.workspaceId) await getWorkspace(db, base.workspaceId, accountId);
   const checking = checkSource(ctx, base);
   const preparing = prepareDestination(ctx, accountId, base.destination ?? { kind: "new" }, checking);
@@ -159,7 +158,7 @@ async function checkSource(ctx: ManagementContext, base: NewBase) {
 export async function getBase(db: Db, id: string, accountId?: string): Promise<Base> {
   const own = accountId === undefined ? db`` : db`and b.account_id = ${accountId}`;
   const [base] = isId("base", id) ? await selectBases(db, db`b.id = ${id} ${own}`) : [];
-  if (!base) throw new BasetideError("not_found", `There is no base ${id}`);
+  if (!base) throw notFound(`There is no base ${id}`);
   return base;
 }
 
@@ -275,7 +274,7 @@ export async function updateSettings(
         error_since = case when ${hasNewKey}::boolean then null else error_since end
       where id = ${base.id} and state not in ('moving', 'deleting')
       returning state`;
-    if (!row) throw new BasetideError("conflict", "The base is being moved or deleted");
+    if (!row) throw conflict("The base is being moved or deleted");
     const details = {
       ...settingDetails(changes),
       ...(changes.workspaceId === undefined ? {} : { workspace_id: changes.workspaceId }),
@@ -321,8 +320,7 @@ export async function requestResync(ctx: ManagementContext, base: Base): Promise
     const [updated] = await tx`
       update bases set resync_requested_at = now()
       where id = ${base.id} and state not in ('paused', 'moving', 'deleting') returning id`;
-    if (!updated)
-      throw new BasetideError("conflict", "The base is paused, or being moved or deleted; resume it first");
+    if (!updated) throw conflict("The base is paused, or being moved or deleted; resume it first");
     const { accountId, id } = base;
     await recordChange(tx, ctx.actor, { accountId, action: "base.sync_requested", subject: id });
   });
@@ -343,7 +341,7 @@ export async function openApiKey(
 ): Promise<string> {
   const [row] = await ctx.db<{ encrypted_api_key: string }[]>`
     select encrypted_api_key from bases where id = ${base.id}`;
-  if (!row) throw new BasetideError("not_found", `There is no base ${base.id}`);
+  if (!row) throw notFound(`There is no base ${base.id}`);
   return decryptApiKey(ctx, { id: base.id, encryptedApiKey: row.encrypted_api_key });
 }
 

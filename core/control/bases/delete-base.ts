@@ -9,7 +9,7 @@
  */
 import { withTimeout } from "../../async";
 import type { Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import { claimEpoch, openReplica, removeReplica, removeWrites } from "../../replica";
 import { recordChange } from "../audit";
 import { forgetUnusedQuota } from "../budgets";
@@ -68,7 +68,7 @@ export async function deleteBase(
     carryOut(ctx, base, marked?.move_database_id ?? null, isForced || died > 0),
   );
   if (done) ctx.log.info({ baseId: base.id }, "base deleted");
-  else if (!isBackground) throw new BasetideError("conflict", QUARANTINED);
+  else if (!isBackground) throw conflict(QUARANTINED);
   return done !== null;
 }
 
@@ -128,8 +128,7 @@ async function mark(
   return ctx.db.begin(async (tx) => {
     const [was] = await tx<{ state: string; move_database_id: string | null }[]>`
       select state, move_database_id from bases where id = ${base.id} for update`;
-    if (was?.state === "moving")
-      throw new BasetideError("conflict", "The base is being moved to another control plane");
+    if (was?.state === "moving") throw conflict("The base is being moved to another control plane");
     if (was && was.state !== "deleting") {
       await tx`update bases set state = 'deleting' where id = ${base.id}`;
       const details = { name: base.name, source_base: base.sourceBaseId };

@@ -1,6 +1,6 @@
 /** The setting `indexes`: the columns of a base's tables that have an index in its replica. */
 import type { Context, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { invalid } from "../../errors";
 import { hasTrigrams, type IndexKind, loadCatalog, openReplica, type TableSpec } from "../../replica";
 import type { IndexSetting } from "../../sync/host";
 import type { Base } from "./base-row";
@@ -32,9 +32,9 @@ export async function resolveIndexes(
   const found = asked.map((one) => resolve(tables, one));
   const names = found.map(({ tableId, fieldId }) => `${tableId} ${fieldId}`);
   const twice = found.find((_, index) => names.indexOf(names[index]!) !== index);
-  if (twice) throw refused(`The index on ${twice.table}.${twice.column} is listed twice. Remove one`);
+  if (twice) throw invalid(`The index on ${twice.table}.${twice.column} is listed twice. Remove one`);
   if (found.some(({ kind }) => kind === "trigram") && !(await hasTrigrams(replica))) {
-    throw refused(
+    throw invalid(
       "A trigram index needs the extension pg_trgm, which the database does not have. Run create extension pg_trgm in it",
     );
   }
@@ -45,22 +45,22 @@ function resolve(tables: TableSpec[], { table, column, kind = "default" }: Asked
   const spec = tables.find(({ name }) => name === table);
   if (!spec) {
     const names = tables.map(({ name }) => name).toSorted();
-    throw refused(
+    throw invalid(
       names.length === 0
         ? `There is no table ${table} yet. Indexes can be set after the first sync`
         : `There is no table ${table}: the base has ${listed(names)}`,
     );
   }
   if (column === "id")
-    throw refused(`Column id of ${table} already has an index, its primary key. Remove it from the list`);
+    throw invalid(`Column id of ${table} already has an index, its primary key. Remove it from the list`);
   const known = spec.columns.find(({ name }) => name === column);
   if (!known && column !== "created_time") {
-    throw refused(
+    throw invalid(
       `Table ${table} has no column ${column}: it has ${listed(spec.columns.map(({ name }) => name))}`,
     );
   }
   if (kind === "trigram" && known?.columnType !== "text") {
-    throw refused(
+    throw invalid(
       `Column ${column} of ${table} does not contain text. A trigram index requires a column of type text`,
     );
   }
@@ -70,10 +70,6 @@ function resolve(tables: TableSpec[], { table, column, kind = "default" }: Asked
 function listed(names: string[]): string {
   const shown = names.slice(0, 20).join(", ");
   return names.length > 20 ? `${shown} and ${names.length - 20} more` : shown;
-}
-
-function refused(message: string): BasetideError {
-  return new BasetideError("invalid_request", message);
 }
 
 /** Applies new names of tables or columns, unless the setting was changed meanwhile. */

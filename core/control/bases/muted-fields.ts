@@ -1,6 +1,6 @@
 /** The setting `muted_fields`: fields whose issues do not count. */
 import type { Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { invalid } from "../../errors";
 import { loadCatalog, openReplica } from "../../replica";
 import type { Base } from "./base-row";
 import { replicaTarget } from "./bases";
@@ -33,7 +33,7 @@ export async function resolveMutedFields(
   const fields = asked.map(({ table_id, field_id }) => ({ tableId: table_id, fieldId: field_id }));
   const wanted = [...new Map(fields.map((field) => [keyOf(field), field])).values()];
   if (wanted.length > MOST_MUTED_FIELDS)
-    throw refused(`At most ${MOST_MUTED_FIELDS} fields can be muted. Unmute some`);
+    throw invalid(`At most ${MOST_MUTED_FIELDS} fields can be muted. Unmute some`);
   const withIssues = base.issues.map(({ table_id, field_id }) => `${table_id} ${field_id}`);
   const known = new Set([...base.settings.mutedFields.map(keyOf), ...withIssues]);
   const unknown = wanted.filter((field) => !known.has(keyOf(field)));
@@ -48,19 +48,15 @@ async function requireFields(
 ): Promise<void> {
   await using replica = openReplica(await replicaTarget(ctx, base));
   const catalog = await loadCatalog(replica);
-  if (catalog.size === 0) throw refused("There are no tables yet. Fields can be muted after the first sync");
+  if (catalog.size === 0) throw invalid("There are no tables yet. Fields can be muted after the first sync");
   for (const { tableId, fieldId } of fields) {
     const spec = catalog.get(tableId)?.spec;
-    if (!spec) throw refused(`The base has no table ${tableId} in its database`);
+    if (!spec) throw invalid(`The base has no table ${tableId} in its database`);
     if (!spec.columns.some((column) => column.fieldId === fieldId))
-      throw refused(`Table ${spec.name} has no field ${fieldId} in its database`);
+      throw invalid(`Table ${spec.name} has no field ${fieldId} in its database`);
   }
 }
 
 function keyOf({ tableId, fieldId }: MutedField): string {
   return `${tableId} ${fieldId}`;
-}
-
-function refused(message: string): BasetideError {
-  return new BasetideError("invalid_request", message);
 }

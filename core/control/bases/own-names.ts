@@ -1,6 +1,6 @@
 /** The setting `own_names`: names that people have chosen for a base's tables and columns. */
 import type { Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { invalid } from "../../errors";
 import {
   type ColumnSpec,
   foreignNames,
@@ -39,7 +39,7 @@ export async function resolveOwnNames(
     ({ table_id, field_id, name }): OwnName => ({ tableId: table_id, fieldId: field_id ?? null, name }),
   );
   if (wanted.length > MOST_OWN_NAMES)
-    throw refused(`A base has at most ${MOST_OWN_NAMES} names of your own. Remove some`);
+    throw invalid(`A base has at most ${MOST_OWN_NAMES} names of your own. Remove some`);
   const before = new Set(base.settings.ownNames.map(keyOf));
   if (wanted.every((one) => before.has(keyOf(one)))) {
     refuseTwice(wanted);
@@ -47,7 +47,7 @@ export async function resolveOwnNames(
   }
   await using replica = openReplica(await replicaTarget(ctx, base));
   const tables = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
-  if (tables.length === 0) throw refused("There are no tables yet. Names can be chosen after the first sync");
+  if (tables.length === 0) throw invalid("There are no tables yet. Names can be chosen after the first sync");
   const ids = tables.map(({ tableId }) => tableId);
   const [foreign, words] = [await foreignNames(replica, ids), await reservedWords(replica)];
   checkOwnNames({ wanted, before: base.settings.ownNames, tables, foreign, words });
@@ -72,12 +72,12 @@ export function checkOwnNames({ wanted, before, tables, foreign, words }: Checke
   for (const one of wanted) {
     if (known.has(keyOf(one))) continue;
     const table = byId.get(one.tableId);
-    if (!table) throw refused(`The base has no table ${one.tableId} in its database`);
+    if (!table) throw invalid(`The base has no table ${one.tableId} in its database`);
     const isField = ({ fieldId, filesOf }: ColumnSpec) => fieldId === one.fieldId && filesOf === undefined;
     if (one.fieldId !== null && !table.columns.some(isField))
-      throw refused(`Table ${table.name} has no field ${one.fieldId} in its database`);
+      throw invalid(`Table ${table.name} has no field ${one.fieldId} in its database`);
     const refusal = refusalOfName(one.name, one.fieldId === null ? "table" : "column", words);
-    if (refusal) throw refused(`The name ${one.name} ${refusal}. Choose another one`);
+    if (refusal) throw invalid(`The name ${one.name} ${refusal}. Choose another one`);
   }
   const chosen = new Map(wanted.map(({ tableId, fieldId, name }) => [idOf(tableId, fieldId), name]));
   // A name that is no longer chosen will change.
@@ -109,13 +109,13 @@ function refuseCollisions(
     const other = holders.get(now);
     if (other !== undefined) {
       const taker = now === was ? other : was;
-      throw refused(
+      throw invalid(
         `${label(taker)} cannot be named ${now}: ${label(taker === was ? other : was)} would have this name, too. Choose another name for one of them`,
       );
     }
     holders.set(now, was);
     if (now !== was && foreign.includes(now))
-      throw refused(
+      throw invalid(
         `Another object in the schema is named ${now}. Rename or drop it, or choose another name`,
       );
   }
@@ -125,7 +125,7 @@ function refuseTwice(wanted: readonly OwnName[]): void {
   const seen = new Set<string>();
   for (const { tableId, fieldId } of wanted) {
     const id = idOf(tableId, fieldId);
-    if (seen.has(id)) throw refused(`${id.replace(" ", ", field ")} is listed twice. Remove one`);
+    if (seen.has(id)) throw invalid(`${id.replace(" ", ", field ")} is listed twice. Remove one`);
     seen.add(id);
   }
 }
@@ -136,8 +136,4 @@ function idOf(tableId: string, fieldId: string | null): string {
 
 function keyOf({ tableId, fieldId, name }: OwnName): string {
   return JSON.stringify([tableId, fieldId, name]);
-}
-
-function refused(message: string): BasetideError {
-  return new BasetideError("invalid_request", message);
 }

@@ -3,7 +3,7 @@
  * records of a connected base connects here.
  */
 import type { Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, notFound } from "../../errors";
 import {
   createCellHash,
   type Platform,
@@ -51,5 +51,5 @@ export async function sourceAccess({ db }: Pick<Context, "db">, baseId: string):
     select id, encrypted_api_key as "encryptedApiKey", selection, encrypted_hash_key as "encryptedHashKey"
     from bases where id = ${baseId}`;
   if (row) return row;
-  throw new BasetideError("not_found", `There is no base ${baseId}`);
+  throw notFound(`There is no base ${baseId}`);
 }

@@ -1,6 +1,6 @@
 /** What a base's replica has now, because the control plane does not store it: the columns of its tables, and a row. */
 import type { Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { conflict, notFound } from "../../errors";
 import {
   type ColumnSlots,
   columnSlots,
@@ -51,16 +51,10 @@ export async function requestRebuild(
   await using replica = openReplica(await replicaTarget(ctx, base));
   const names = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec.name);
   if (!names.includes(table))
-    throw new BasetideError(
-      "not_found",
-      `There is no table ${table} in the database. It has: ${names.toSorted().join(", ")}`,
-    );
+    throw notFound(`There is no table ${table} in the database. It has: ${names.toSorted().join(", ")}`);
   const lost = await replaceTable(replica, table, isForced);
   if (lost.length > 0 && !isForced)
-    throw new BasetideError(
-      "conflict",
-      `The new table would lack: ${lost.join(", ")}. To rebuild it all the same, add --force`,
-    );
+    throw conflict(`The new table would lack: ${lost.join(", ")}. To rebuild it all the same, add --force`);
 }
 
 const MAX_LENGTH = 1000;

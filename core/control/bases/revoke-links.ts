@@ -1,5 +1,5 @@
 /** Ends the attachment links of a base. */
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import { recordChange } from "../audit";
 import { newAttachmentKey } from "./attachment-keys";
 import type { Base } from "./base-row";
@@ -18,7 +18,7 @@ export async function revokeAttachmentLinks(ctx: ManagementContext, base: Base):
         attachment_key_version = attachment_key_version + 1, rests_until = null, schema_check_requested_at = now()
       where id = ${base.id} and encrypted_attachment_key is not null and state <> 'deleting' returning id`;
     if (!revoked) {
-      throw new BasetideError("conflict", "The base has never had attachment links, or is being deleted");
+      throw conflict("The base has never had attachment links, or is being deleted");
     }
     const { accountId, id } = base;
     await recordChange(tx, ctx.actor, { accountId, action: "base.attachment_links_revoked", subject: id });

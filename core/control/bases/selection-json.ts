@@ -1,5 +1,5 @@
 /** The selection of a base, and what can be selected, as the management API shows them. */
-import { BasetideError } from "../../errors";
+import { type BasetideError, invalid } from "../../errors";
 import {
   type FieldTreatment,
   mayBeHashed,
@@ -78,5 +78,5 @@ export function selectableJson({ tables }: SourceSchema) {
 }
 
 function twice(what: string): BasetideError {
-  return new BasetideError("invalid_request", `${what} is listed twice. List it once.`);
+  return invalid(`${what} is listed twice. List it once.`);
 }

@@ -1,5 +1,5 @@
 /** Reads and changes what of a base is copied. */
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import { jsonParameter } from "../../postgres";
 import { isTableCopied, type SourceSchema, type SourceSelection } from "../../source";
 import { type AuditDetails, recordChange } from "../audit";
@@ -40,7 +40,7 @@ export async function setSelection(
         unanswered_tables = ${jsonParameter(unanswered)}::text::jsonb,
         rests_until = null, schema_check_requested_at = now()
       where id = ${base.id} and state <> 'deleting' returning id`;
-    if (!row) throw new BasetideError("conflict", "The base is being deleted");
+    if (!row) throw conflict("The base is being deleted");
     const { accountId, id } = base;
     const details = detailsOf(checked, schema);
     await recordChange(tx, ctx.actor, { accountId, action: "base.selection_changed", subject: id, details });

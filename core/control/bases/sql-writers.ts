@@ -1,6 +1,6 @@
 /** SQL users that may write to tables of a base: which, and how. */
 import type { Actor, Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { conflict, invalid } from "../../errors";
 import { grantWrites, loadCatalog, openReplica } from "../../replica";
 import { recordChange } from "../audit";
 import {
@@ -55,13 +55,9 @@ export async function resolveWrites(
   { mode = "at_commit", tables }: AskedWrites,
 ): Promise<SqlUserWrites> {
   if (!base.settings.sqlWrites)
-    throw new BasetideError(
-      "conflict",
-      "SQL writes are off for this base. Turn on its setting `sql_writes` first",
-    );
+    throw conflict("SQL writes are off for this base. Turn on its setting `sql_writes` first");
   if (base.settings.sqlWritesQueued && mode === "at_once")
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       "Writes to this base are queued (`sql_writes_queued`), so nothing can be written at once. Use the mode `at_commit`",
     );
   await using replica = openReplica(await replicaTarget(ctx, base));
@@ -69,7 +65,7 @@ export async function resolveWrites(
   if (tables === undefined) return { mode, tables: known.map(({ tableId }) => tableId) };
   const ids = tables.map((asked) => {
     const found = known.find(({ tableId, name }) => name === asked || tableId === asked);
-    if (!found) throw new BasetideError("invalid_request", `The base has no table ${asked}`);
+    if (!found) throw invalid(`The base has no table ${asked}`);
     return found.tableId;
   });
   return { mode, tables: [...new Set(ids)] };
@@ -90,8 +86,7 @@ export async function allowWrites(
   const target = await replicaTarget(ctx, base);
   const missing = await grantWrites(target, { role: user.role, ...writes });
   if (missing.length > 0)
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       `These tables cannot be written with SQL, because records of them are left out, or they are not copied: ${missing.join(", ")}`,
     );
   const changed = await ctx.db.begin(async (tx) => {

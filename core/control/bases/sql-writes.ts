@@ -1,6 +1,6 @@
 /** Turns SQL writes of a base on and off in its replica, and keeps the secret of its triggers. */
 import type { Context } from "../../context";
-import { BasetideError, isBasetideError } from "../../errors";
+import { BasetideError, conflict, isBasetideError } from "../../errors";
 import { isId } from "../../ids";
 import { installWrites, type ReplicaTarget, removeWrites, writesVersion } from "../../replica";
 import { newSecret } from "../../secrets";
@@ -34,8 +34,7 @@ export async function switchSqlWrites(
   }
   const endpoint = endpointOf(ctx);
   if (!endpoint)
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       `This installation has no endpoint for SQL writes. The operator turns it on with WRITE_PORT. ${QUEUED_INSTEAD}`,
     );
   const secret = await ensureSecret(ctx, base.id);
@@ -67,7 +66,7 @@ async function ensureSecret({ db, secrets }: WritesContext, baseId: string): Pro
   const [row] = await db<{ encrypted: string }[]>`
     update bases set encrypted_write_secret = coalesce(encrypted_write_secret, ${made})
     where id = ${baseId} and state <> 'deleting' returning encrypted_write_secret as encrypted`;
-  if (!row) throw new BasetideError("conflict", "The base is being deleted");
+  if (!row) throw conflict("The base is being deleted");
   return secrets.decrypt(row.encrypted, secretContext(baseId));
 }
 

@@ -4,7 +4,7 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, conflict, invalid, notFound } from "../../errors";
 import { isId, newId } from "../../ids";
 import { checkedName, isUniqueViolation } from "../../postgres";
 import { platformFacts, type SourcePlan } from "../../source";
@@ -25,7 +25,7 @@ export const plans: readonly Plan[] = [...sourcePlans.map(({ id }) => id), "cust
 export function callsOfPlan(plan: Plan): number | null {
   const found = sourcePlans.find(({ id }) => id === plan);
   if (found) return found.callsPerMonth;
-  throw new BasetideError("invalid_request", `There is no plan "${plan}". Plans: ${plans.join(", ")}`);
+  throw invalid(`There is no plan "${plan}". Plans: ${plans.join(", ")}`);
 }
 
 /** The default share of the calls that is reserved for clients. */
@@ -82,7 +82,7 @@ export async function createWorkspace(
 export async function getWorkspace(db: Db, id: string, accountId?: string): Promise<Workspace> {
   const own = accountId === undefined ? db`` : db`and w.account_id = ${accountId}`;
   const [found] = isId("workspace", id) ? await selectWorkspaces(db, db`w.id = ${id} ${own}`) : [];
-  if (!found) throw new BasetideError("not_found", `There is no workspace ${id}`);
+  if (!found) throw notFound(`There is no workspace ${id}`);
   return found;
 }
 
@@ -133,7 +133,7 @@ export async function deleteWorkspace(ctx: ChangeContext, { id, name, accountId 
       where id = ${id} and not exists (select from bases where workspace_id = w.id) returning id`;
     if (!deleted) {
       const message = `The workspace "${name}" has bases, which would have no cap without it. Move them to another workspace first.`;
-      throw new BasetideError("conflict", message);
+      throw conflict(message);
     }
     await tx`delete from quota_calls where key = ${leftKey(id)}`;
     await tx`delete from quota_kinds where key = ${leftKey(id)}`;
@@ -170,21 +170,15 @@ function checked(workspace: NewWorkspace) {
   const callsPerMonth = plan === "custom" ? (workspace.callsPerMonth ?? null) : callsOfPlan(plan);
   if (workspace.callsPerMonth !== undefined && workspace.callsPerMonth !== callsPerMonth) {
     const own = callsPerMonth === null ? "no cap" : `${callsPerMonth} calls a month`;
-    throw new BasetideError(
-      "invalid_request",
-      `The plan "${plan}" has ${own}. For another number, use "custom"`,
-    );
+    throw invalid(`The plan "${plan}" has ${own}. For another number, use "custom"`);
   }
   if (callsPerMonth !== null && !isCount(callsPerMonth, 1)) {
-    throw new BasetideError(
-      "invalid_request",
-      "The number of calls a month must be a whole number of at least 1",
-    );
+    throw invalid("The number of calls a month must be a whole number of at least 1");
   }
   const reserve = workspace.reserve ?? defaultReserve(callsPerMonth);
   if (!isCount(reserve, 0) || reserve > (callsPerMonth ?? 0)) {
     const most = callsPerMonth === null ? "0 because there is no cap" : `at most ${callsPerMonth}`;
-    throw new BasetideError("invalid_request", `The reserve for clients must be a whole number, ${most}`);
+    throw invalid(`The reserve for clients must be a whole number, ${most}`);
   }
   return { name, plan, callsPerMonth, reserve };
 }

@@ -4,7 +4,7 @@
  * other.
  */
 import type { Context, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { invalid } from "../../errors";
 import { isId, newId } from "../../ids";
 import { encryptCells, encryptError, openError } from "./cells";
 import { CHANGE_SET_CHANNEL, type ItemState, MOST_OPEN } from "./change-sets";
@@ -89,8 +89,7 @@ export async function createSubmittedSet(
   id: string,
   asked: SqlSet,
 ): Promise<"made" | "off" | "away" | "full"> {
-  if (!isId("change_set", id))
-    throw new BasetideError("invalid_request", "The id of a change set is malformed");
+  if (!isId("change_set", id)) throw invalid("The id of a change set is malformed");
   const rows = rowsOf(secrets, withoutOwnChanges(asked.operations), 0);
   const [found] = await db<{ is_made: boolean }[]>`
     with base as materialized (

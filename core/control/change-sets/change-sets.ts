@@ -4,7 +4,7 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { conflict, invalid, notFound } from "../../errors";
 import { isId, newId } from "../../ids";
 import { cleanText } from "../../postgres";
 import { recordChange } from "../audit";
@@ -106,8 +106,7 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
   const { agent, isProposal = false } = asked;
   checkOperations(asked.operations, isProposal);
   const note = cleanText(asked.note ?? "").trim();
-  if (note.length > MAX_NOTE_LENGTH)
-    throw new BasetideError("invalid_request", `The note has more than ${MAX_NOTE_LENGTH} characters`);
+  if (note.length > MAX_NOTE_LENGTH) throw invalid(`The note has more than ${MAX_NOTE_LENGTH} characters`);
   const id = newId("change_set");
   const items = asked.operations.map((operation, position) => toRow(ctx, operation, position));
   const column = <Key extends keyof (typeof items)[number]>(key: Key) => items.map((item) => item[key]);
@@ -129,11 +128,7 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
       where (select count(*) from change_sets where base_id = b.id and ended_at is null
         and (state <> 'proposed' or expires_at > now())) < ${MOST_OPEN}
       returning id`;
-    if (!made)
-      throw new BasetideError(
-        "conflict",
-        `At most ${MOST_OPEN} change sets of a base wait: approve or reject some`,
-      );
+    if (!made) throw conflict(`At most ${MOST_OPEN} change sets of a base wait: approve or reject some`);
     await tx`
       insert into change_items (id, set_id, position, operation, table_ref, record_id, encrypted_cells, encrypted_expected)
       select i.id, ${id}, i.position, i.operation, i.table_ref, i.record_id, i.cells, i.expected
@@ -186,8 +181,7 @@ async function approvalByAgent(
     select count(*)::int as count from change_sets
     where agent_id = ${id} and state = 'proposed' and expires_at > now()`;
   if (open!.count < mostProposals) return undefined;
-  throw new BasetideError(
-    "conflict",
+  throw conflict(
     `${mostProposals} proposals of this agent wait for a decision. Ask a person to approve or reject some`,
   );
 }
@@ -199,14 +193,14 @@ async function requireNotUndone(tx: TransactionSql, id: string): Promise<void> {
     select s.id from change_sets as s
     where s.undoes = ${id} and (s.ended_at is null or exists (
       select from change_items as i where i.set_id = s.id and i.state in ('applied', 'unknown')))`;
-  if (other) throw new BasetideError("conflict", `The change set ${other.id} undoes this one already`);
+  if (other) throw conflict(`The change set ${other.id} undoes this one already`);
 }
 
 /** @throws BasetideError `conflict` */
 function requireOn({ settings }: Pick<Base, "settings">): void {
   if (settings.changeSets) return;
   const message = "Change sets are off for this base. Turn on its setting `change_sets` first";
-  throw new BasetideError("conflict", message);
+  throw conflict(message);
 }
 
 function toRow({ secrets }: SetContext, operation: ChangeOperation, position: number) {
@@ -235,7 +229,7 @@ export async function getChangeSet(db: Db, baseId: string, id: string): Promise<
     ? await selectSets(db, db`s.base_id = ${baseId} and s.id = ${id}`, 1)
     : [];
   if (set) return set;
-  throw new BasetideError("not_found", `This base has no change set ${id}`);
+  throw notFound(`This base has no change set ${id}`);
 }
 
 /** The proposals for the account's bases: first those that wait, then the newest. */
@@ -266,7 +260,7 @@ export async function getProposal(db: Db, accountId: string, id: string): Promis
       )
     : [];
   if (set) return set;
-  throw new BasetideError("not_found", `There is no proposal ${id}`);
+  throw notFound(`There is no proposal ${id}`);
 }
 
 /** Returns a proposal of an agent. @throws BasetideError `not_found`, also if it is another one's */
@@ -275,7 +269,7 @@ export async function proposalOf(db: Db, agentId: string, id: string): Promise<C
     ? await selectSets(db, db`s.agent_id = ${agentId} and s.id = ${id}`, 1)
     : [];
   if (set) return set;
-  throw new BasetideError("not_found", `You have made no proposal ${id}`);
+  throw notFound(`You have made no proposal ${id}`);
 }
 
 /** Lists up to `limit` operations of the set in their order, from `from` on. */
@@ -332,10 +326,8 @@ export async function decideChangeSet(
 ): Promise<ChangeSet> {
   await getChangeSet(ctx.db, base.id, id);
   const told = cleanText(reason).trim();
-  if (told.length > MAX_NOTE_LENGTH)
-    throw new BasetideError("invalid_request", `The reason has more than ${MAX_NOTE_LENGTH} characters`);
-  if (only?.length === 0)
-    throw new BasetideError("invalid_request", "Choose at least one operation, or reject the proposal");
+  if (told.length > MAX_NOTE_LENGTH) throw invalid(`The reason has more than ${MAX_NOTE_LENGTH} characters`);
+  if (only?.length === 0) throw invalid("Choose at least one operation, or reject the proposal");
   if (decision === "approve") requireOn(base);
   const state = decided[decision];
   await ctx.db.begin(async (tx) => {
@@ -344,10 +336,7 @@ export async function decideChangeSet(
       from change_sets where id = ${id} for update`;
     const isProposal = set?.state === "proposed";
     if (!set || (decision === "cancel" ? !isUnderWay(set.state) : !isProposal || set.isExpired))
-      throw new BasetideError(
-        "conflict",
-        `This change set is ${isProposal && set.isExpired ? "expired" : set?.state}`,
-      );
+      throw conflict(`This change set is ${isProposal && set.isExpired ? "expired" : set?.state}`);
     if (state !== "approved" || only)
       await tx`
         update change_items set state = 'not_applied'

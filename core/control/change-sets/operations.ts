@@ -1,5 +1,5 @@
 /** The operations of a change set, and what they must be like. */
-import { BasetideError } from "../../errors";
+import { invalid } from "../../errors";
 import { proxied } from "../../source";
 
 /** Values by the name or id of their field, in the form of the source's API. */
@@ -59,10 +59,10 @@ export function linksIn(cells: CellValues | undefined): number[] {
 export function checkOperations(operations: ChangeOperation[], isProposal: boolean): void {
   const [what, most] = isProposal ? ["proposal", MOST_PROPOSED] : ["change set", MOST_OPERATIONS];
   if (operations.length === 0 || operations.length > most)
-    throw new BasetideError("invalid_request", `A ${what} has 1 to ${most} operations`);
+    throw invalid(`A ${what} has 1 to ${most} operations`);
   for (const [position, operation] of operations.entries()) {
     const wrong = problemOf(operation, position, operations);
-    if (wrong) throw new BasetideError("invalid_request", `operations[${position}]: ${wrong}`);
+    if (wrong) throw invalid(`operations[${position}]: ${wrong}`);
   }
 }
 

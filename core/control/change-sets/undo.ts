@@ -1,6 +1,6 @@
 /** The inverse of a change set, as another one. */
 import type { Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import type { Base } from "../bases";
 import { type ChangeSet, createChangeSet, getChangeSet } from "./change-sets";
 import { type AppliedItem, appliedItems } from "./claims";
@@ -21,7 +21,7 @@ export async function undoChangeSet(
 ): Promise<ChangeSet> {
   const set = await getChangeSet(ctx.db, base.id, id);
   if (set.endedAt === null || (set.counts.applied ?? 0) === 0)
-    throw new BasetideError("conflict", `This change set is ${set.state}: there is nothing to undo`);
+    throw conflict(`This change set is ${set.state}: there is nothing to undo`);
   const operations = (await appliedItems(ctx, id)).map(inverseOf);
   return createChangeSet(ctx, base, { operations, undoes: id, note: `Undoes ${id}` });
 }
@@ -38,8 +38,7 @@ function inverseOf({
   if (operation === "create") return { operation: "delete", table, record, expected };
   const unknown = Object.keys(before).find((key) => isUnknownCell(before[key]));
   if (unknown !== undefined)
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       `What the record ${record} had in the field ${unknown} is not known: SQL has only the first of its links`,
     );
   if (operation === "delete") return { operation: "create", table, fields: before };

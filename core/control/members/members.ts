@@ -7,7 +7,7 @@
 import { createHash } from "node:crypto";
 import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, conflict, invalid, notFound } from "../../errors";
 import { isId, newId } from "../../ids";
 import { newSecret } from "../../secrets";
 import {
@@ -78,7 +78,7 @@ export async function inviteMember<Permit>(
   }
   const invitations = await listInvitations(db, accountId);
   if (members.length + invitations.length >= MAX_PEOPLE) {
-    throw new BasetideError("conflict", `An account has at most ${MAX_PEOPLE} members and open invitations`);
+    throw conflict(`An account has at most ${MAX_PEOPLE} members and open invitations`);
   }
   const given = await permit(email);
   const token = newSecret();
@@ -109,7 +109,7 @@ export async function withdrawInvitation(
       ? await tx<{ email: string }[]>`
           delete from invitations where id = ${invitationId} and account_id = ${accountId} returning email`
       : [];
-    if (!gone) throw new BasetideError("not_found", "This invitation does not exist");
+    if (!gone) throw notFound("This invitation does not exist");
     const details = { email: gone.email };
     await recordChange(tx, actorOf(currentUser), { accountId, action: "invitation.withdrawn", details });
   });
@@ -147,7 +147,7 @@ export async function acceptInvitation(db: Db, currentUser: CurrentUser, token: 
     const [invitation] = await tx<Omit<FoundInvitation, "account">[]>`
       delete from invitations where token_hash = ${hash(token)} and expires_at > now()
       returning id, account_id as "accountId", email, role`;
-    if (!invitation) throw new BasetideError("not_found", "This invitation has expired or was withdrawn");
+    if (!invitation) throw notFound("This invitation has expired or was withdrawn");
     if (invitation.email !== currentUser.email) {
       throw new BasetideError(
         "forbidden",
@@ -180,7 +180,7 @@ export async function changeRole(
   given: string,
 ): Promise<Member> {
   requireOwner(own);
-  const unknown = () => new BasetideError("not_found", "This member does not exist");
+  const unknown = () => notFound("This member does not exist");
   if (!isId("user", userId)) throw unknown();
   return db.begin(async (tx) => {
     const [member] = await tx<Member[]>`
@@ -188,7 +188,7 @@ export async function changeRole(
       from account_members as m join users as u on u.id = m.user_id
       where m.account_id = ${accountId} and m.user_id = ${userId} for update of m`;
     if (!member) throw unknown();
-    if (member.role === "owner") throw new BasetideError("conflict", "The owner's role cannot be changed");
+    if (member.role === "owner") throw conflict("The owner's role cannot be changed");
     const role = checkRole(given);
     if (member.role === role) return member;
     await tx`
@@ -203,7 +203,7 @@ export async function changeRole(
 export function checkRole(given: string): GivenRole {
   const role = givenRoles.find((one) => one === given);
   if (role) return role;
-  throw new BasetideError("invalid_request", `A member is one of: ${givenRoles.join(", ")}`);
+  throw invalid(`A member is one of: ${givenRoles.join(", ")}`);
 }
 
 function requireOwner(role: Role): void {

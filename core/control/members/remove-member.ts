@@ -6,7 +6,7 @@
  * revokes them here.
  */
 import type { Actor } from "../../context";
-import { asBasetideError, BasetideError } from "../../errors";
+import { asBasetideError, BasetideError, conflict, notFound } from "../../errors";
 import { actorOf, type CurrentUser } from "../accounts";
 import { recordChange } from "../audit";
 import { getBase, type ManagementContext, revokeAttachmentLinks } from "../bases";
@@ -76,8 +76,8 @@ export async function removeMember(
     throw new BasetideError("forbidden", "Only the owner of the account may do this");
   }
   const member = (await listMembers(ctx.db, accountId)).find((one) => one.userId === userId);
-  if (!member) throw new BasetideError("not_found", "This member does not exist");
-  if (member.role === "owner") throw new BasetideError("conflict", "The owner cannot leave the account");
+  if (!member) throw notFound("This member does not exist");
+  if (member.role === "owner") throw conflict("The owner cannot leave the account");
   const isOwner = remover.isOwner;
   const tokensRevoked = await endMembership(ctx, remover, member, isOwner && options.revokeTokens === true);
   const as = { ...ctx, actor };

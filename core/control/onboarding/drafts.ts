@@ -4,7 +4,7 @@
  */
 import { isProblem } from "../../check-result";
 import type { Context, Db } from "../../context";
-import { BasetideError, isBasetideError } from "../../errors";
+import { BasetideError, conflict, isBasetideError, notFound } from "../../errors";
 import { isId, newId } from "../../ids";
 import { cleanText, jsonParameter } from "../../postgres";
 import { platformById, type SourceBase, type SourceSchema, type SourceSelection } from "../../source";
@@ -78,7 +78,7 @@ export async function getDraft(db: Db, id: string, accountId: string): Promise<D
   const [draft] = isId("draft", id)
     ? await selectDrafts(db, db`id = ${id} and account_id = ${accountId}`)
     : [];
-  if (!draft) throw new BasetideError("not_found", "This page has expired. Start again");
+  if (!draft) throw notFound("This page has expired. Start again");
   return draft;
 }
 
@@ -193,8 +193,7 @@ export async function finishDraft(
 ): Promise<string> {
   if (draft.baseId !== null) return draft.baseId;
   const { sourceBase } = draft;
-  if (!sourceBase || !draft.destination)
-    throw new BasetideError("conflict", "Complete the previous step first");
+  if (!sourceBase || !draft.destination) throw conflict("Complete the previous step first");
   const apiKey = await openKey(ctx, draft);
   const destination = await openDestination(ctx, draft.id, draft.destination);
   await using workspace = await draftWorkspace(ctx, draft.accountId, budget);
@@ -225,7 +224,7 @@ export async function recheckDraftKey(ctx: ManagementContext, draft: Draft): Pro
  */
 export async function draftSelectable(ctx: ManagementContext, draft: Draft): Promise<SourceSchema> {
   const { platform, sourceBase } = draft;
-  if (!sourceBase) throw new BasetideError("conflict", "Choose a base first");
+  if (!sourceBase) throw conflict("Choose a base first");
   const apiKey = await openKey(ctx, draft);
   return readSelectableWith(ctx, { platform, sourceBaseId: sourceBase.id, apiKey }, "client");
 }
@@ -283,7 +282,7 @@ async function openDestination(ctx: DraftContext, id: string, kept: DraftDestina
   const [row] = await ctx.db<
     { encrypted_url: string | null }[]
   >`select encrypted_url from base_drafts where id = ${id}`;
-  if (!row?.encrypted_url) throw new BasetideError("conflict", "The destination no longer exists");
+  if (!row?.encrypted_url) throw conflict("The destination no longer exists");
   return {
     kind: "external",
     schema: kept.schema,
@@ -295,7 +294,7 @@ async function openDestination(ctx: DraftContext, id: string, kept: DraftDestina
 async function openKey(ctx: DraftContext, draft: Draft): Promise<string> {
   const [row] = await ctx.db<{ encrypted_api_key: string | null }[]>`
     select encrypted_api_key from base_drafts where id = ${draft.id}`;
-  if (!row?.encrypted_api_key) throw new BasetideError("conflict", "Enter the API key first");
+  if (!row?.encrypted_api_key) throw conflict("Enter the API key first");
   return ctx.secrets.decrypt(row.encrypted_api_key, keyContext(draft.id));
 }
 

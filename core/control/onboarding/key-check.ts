@@ -2,7 +2,7 @@
  * Checks whether an API key is sufficient for syncing. The source is asked before anything is created, so that a
  * missing permission is reported, by name, where the key is entered.
  */
-import { BasetideError, type ErrorCode, errorCodes, isBasetideError } from "../../errors";
+import { BasetideError, type ErrorCode, errorCodes, invalid, isBasetideError } from "../../errors";
 import { MeteredSource, neverRetry, rateLimiterOf } from "../../limiter";
 import { platformById, type SourceBase } from "../../source";
 import { listSourceBases, type ManagementContext } from "../bases";
@@ -26,7 +26,7 @@ type ReadingContext = SourceContext & Pick<ManagementContext, "db" | "log" | "me
 export async function checkKey(ctx: SourceContext, platform: string, apiKey: string): Promise<SourceBase[]> {
   const { keyScopes, keyProblem } = platformById(ctx.platforms, platform);
   const problem = keyProblem?.(apiKey);
-  if (problem) throw new BasetideError("invalid_request", problem);
+  if (problem) throw invalid(problem);
   try {
     return await listSourceBases(ctx, platform, apiKey);
   } catch (error) {

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import type { Sql } from "postgres";
 import type { Actor, Context, Db } from "../../context";
-import { BasetideError, isBasetideError } from "../../errors";
+import { BasetideError, conflict, invalid, isBasetideError, notFound } from "../../errors";
 import { newId } from "../../ids";
 import { isUniqueViolation, requireKeptSessions } from "../../postgres";
 import { POSTGRES_PORT } from "../../postgres-url";
@@ -143,7 +143,7 @@ export async function changeCluster(
 ): Promise<Cluster> {
   const { id } = await clusterByName(ctx.db, name);
   if (name === DEFAULT_CLUSTER)
-    throw new BasetideError("conflict", `The cluster "${name}" follows REPLICA_URL: change that variable`);
+    throw conflict(`The cluster "${name}" follows REPLICA_URL: change that variable`);
   publicAddress(adminUrl, {});
   const databases = await ctx.db<{ name: string }[]>`select name from databases where cluster_id = ${id}`;
   const names = databases.map((database) => database.name);
@@ -153,10 +153,7 @@ export async function changeCluster(
       select from pg_database where datname = any (${names}) and pg_has_role(current_user, datdba, 'usage') limit 1`,
   );
   if (names.length > 0 && found.length === 0)
-    throw new BasetideError(
-      "conflict",
-      `On that server, the URL's role may write none of the databases of the cluster "${name}"`,
-    );
+    throw conflict(`On that server, the URL's role may write none of the databases of the cluster "${name}"`);
   await ctx.db.begin(async (tx) => {
     await tx`
       update clusters set encrypted_admin_url = ${ctx.secrets.encrypt(adminUrl, adminUrlContext(id))},
@@ -211,7 +208,7 @@ export async function pickCluster(
     ${selectClusters(ctx.db)} where c.state = 'active' ${inRegion} order by databases, c.created_at`;
   const where = region === undefined ? "" : ` in ${region}`;
   if (clusters.length === 0) {
-    throw new BasetideError("conflict", `No cluster${where} accepts new databases. The operator can add one`);
+    throw conflict(`No cluster${where} accepts new databases. The operator can add one`);
   }
   const full: string[] = [];
   const unusable: { name: string; error: unknown }[] = [];
@@ -227,8 +224,7 @@ export async function pickCluster(
   }
   if (full.length === 0) throw unusable[0]!.error;
   const others = unusable.length > 0 ? `; not usable: ${unusable.map(({ name }) => name).join(", ")}` : "";
-  throw new BasetideError(
-    "conflict",
+  throw conflict(
     `No cluster${where} has ${needed} connections left for another database (full: ${full.join(", ")}${others}). The operator can add one, or raise its max_connections`,
   );
 }
@@ -237,7 +233,7 @@ export async function pickCluster(
 export async function clusterAdminUrl(ctx: SecretContext, clusterId: string): Promise<string> {
   const [row] = await ctx.db<{ encrypted_admin_url: string }[]>`
     select encrypted_admin_url from clusters where id = ${clusterId}`;
-  if (!row) throw new BasetideError("not_found", `There is no cluster ${clusterId}`);
+  if (!row) throw notFound(`There is no cluster ${clusterId}`);
   return decryptAdminUrl(ctx, clusterId, row.encrypted_admin_url);
 }
 
@@ -252,7 +248,7 @@ export function decryptAdminUrl(
 /** @throws BasetideError `not_found` */
 export async function clusterByName(db: Db, name: string): Promise<Cluster> {
   const [cluster] = await db<Cluster[]>`${selectClusters(db)} where c.name = ${name}`;
-  if (!cluster) throw new BasetideError("not_found", `There is no cluster "${name}"`);
+  if (!cluster) throw notFound(`There is no cluster "${name}"`);
   return cluster;
 }
 
@@ -270,8 +266,7 @@ function publicAddress(
 ): { host: string; port: number } {
   const url = URL.parse(adminUrl);
   if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.hostname === "") {
-    throw new BasetideError(
-      "invalid_request",
+    throw invalid(
       "The admin URL of a cluster must have the form postgres://user:password@host:port/database",
     );
   }

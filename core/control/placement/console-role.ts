@@ -4,7 +4,7 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { notFound } from "../../errors";
 import { consoleRoleOf, ensureConsoleRole, randomPassword, type SqlUserRole } from "../../replica";
 import { clusterAdminUrl } from "./clusters";
 import type { Database } from "./databases";
@@ -24,7 +24,7 @@ export async function consoleLogin(ctx: RoleContext, database: Database): Promis
   return ctx.db.begin(async (tx) => {
     // One process at a time creates it, and none while the database is deleted.
     const [locked] = await tx`select from databases where id = ${database.id} for update`;
-    if (!locked) throw new BasetideError("not_found", `There is no database ${database.id}`);
+    if (!locked) throw notFound(`There is no database ${database.id}`);
     const made = await knownConsoleLogin({ ...ctx, db: tx }, database);
     if (made) return made;
     const password = randomPassword();

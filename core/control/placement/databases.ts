@@ -1,7 +1,7 @@
 /** Databases that hold replicas: on a cluster of ours, with a random name and role, or hosted by a customer. */
 import type postgres from "postgres";
 import type { Actor, Context, Db } from "../../context";
-import { BasetideError, isBasetideError } from "../../errors";
+import { BasetideError, conflict, isBasetideError, notFound } from "../../errors";
 import type { ServerUrl } from "../../external";
 import { newId } from "../../ids";
 import {
@@ -93,7 +93,7 @@ type AddressContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 export async function getDatabase(db: Db, id: string, accountId?: string): Promise<Database> {
   const [database] = await db<Database[]>`
     ${selectDatabases(db)} where d.id = ${id} ${accountId === undefined ? db`` : db`and d.account_id = ${accountId}`}`;
-  if (!database) throw new BasetideError("not_found", `There is no database ${id}`);
+  if (!database) throw notFound(`There is no database ${id}`);
   return database;
 }
 
@@ -181,8 +181,7 @@ async function requireAllowance(
   const [has] = await tx<{ databases: number }[]>`
     select count(*)::int as databases from databases where account_id = ${accountId} and cluster_id is not null`;
   if (has!.databases >= config.accountDatabases) {
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       `This account has ${has!.databases} hosted databases, its maximum. Put the base into one of them, or ask the operator for more (ACCOUNT_DATABASES)`,
     );
   }
@@ -211,15 +210,14 @@ export async function setDatabaseWritable(
   isWritable: boolean,
 ): Promise<Database> {
   if (database.clusterId === null) {
-    throw new BasetideError("conflict", "The customer hosts this database and controls its write access");
+    throw conflict("The customer hosts this database and controls its write access");
   }
   const adminUrl = await clusterAdminUrl(ctx, database.clusterId);
   const url = databaseUrl(adminUrl, database.name);
   // A role that may write is a larger risk than one that only reads, and must not share a server with the control
   // plane.
   if (isWritable && (await isControlServer(ctx.db, url))) {
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       `${database.name} is on the server of the control plane, where customers are not allowed to write. Move its bases to another cluster first: \`operator cluster add\`, \`operator base move\``,
     );
   }
@@ -249,7 +247,7 @@ export async function setConnectionLimit(
   connections: number,
 ): Promise<Database> {
   if (database.clusterId === null) {
-    throw new BasetideError("conflict", "The customer hosts this database and controls its limits");
+    throw conflict("The customer hosts this database and controls its limits");
   }
   const adminUrl = await clusterAdminUrl(ctx, database.clusterId);
   await restoreLimits(adminUrl, { role: database.role, connections });
@@ -321,7 +319,7 @@ async function readingUrl(ctx: DatabaseContext, database: Database): Promise<str
 async function externalUrl(ctx: DatabaseContext, database: Database): Promise<string> {
   const [row] = await ctx.db<{ encrypted_url: string }[]>`
     select encrypted_url from databases where id = ${database.id}`;
-  if (!row) throw new BasetideError("not_found", `There is no database ${database.id}`);
+  if (!row) throw notFound(`There is no database ${database.id}`);
   return parseConnectionTarget(ctx.secrets.decrypt(row.encrypted_url, urlContext(database.id))).text;
 }
 
@@ -345,7 +343,7 @@ export async function databaseCredentials(ctx: DatabaseContext, database: Databa
   }
   const [row] = await ctx.db<{ encrypted_password: string }[]>`
     select encrypted_password from databases where id = ${database.id}`;
-  if (!row) throw new BasetideError("not_found", `There is no database ${database.id}`);
+  if (!row) throw notFound(`There is no database ${database.id}`);
   return toCredentials(
     database,
     ctx.secrets.decrypt(row.encrypted_password, passwordContext(database.id)),
@@ -389,7 +387,7 @@ export async function showCredentials(
  */
 export async function rotateCredentials(ctx: DatabaseContext, database: Database): Promise<Credentials> {
   if (database.clusterId === null) {
-    throw new BasetideError("conflict", "You host this database: change the password on your server");
+    throw conflict("You host this database: change the password on your server");
   }
   const { accountId, id, name, clusterId, role } = database;
   const adminUrl = await clusterAdminUrl(ctx, clusterId);
@@ -415,7 +413,7 @@ export async function rotateCredentials(ctx: DatabaseContext, database: Database
  */
 export async function endDatabaseSessions(ctx: DatabaseContext, database: Database): Promise<void> {
   if (database.clusterId === null) {
-    throw new BasetideError("conflict", "You host this database: end the connections on your server");
+    throw conflict("You host this database: end the connections on your server");
   }
   await endSessionsOf(await clusterAdminUrl(ctx, database.clusterId), database.role);
 }

@@ -3,7 +3,7 @@
  * customer hosts.
  */
 import { isProblem } from "../../check-result";
-import { BasetideError } from "../../errors";
+import { BasetideError, conflict, notFound } from "../../errors";
 import { isId, newId } from "../../ids";
 import { installReplica, setWritable } from "../../replica";
 import { recordChange } from "../audit";
@@ -162,8 +162,7 @@ async function knownExternal(
   }
   // The other bases' tables belong to that role.
   if (known && known.role !== place.user) {
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       `Bases in the database ${place.database} on ${place.host} are synced as the user ${known.role}, and this URL names ${place.user}. Use a URL of ${known.role}, or another database`,
     );
   }
@@ -171,7 +170,7 @@ async function knownExternal(
 }
 
 async function ownDatabase(ctx: DestinationContext, accountId: string, id: string): Promise<Database> {
-  if (!isId("database", id)) throw new BasetideError("not_found", `There is no database ${id}`);
+  if (!isId("database", id)) throw notFound(`There is no database ${id}`);
   return getDatabase(ctx.db, id, accountId);
 }
 

@@ -4,7 +4,7 @@
  */
 import { isProblem } from "../../check-result";
 import type { Actor, Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { BasetideError, conflict } from "../../errors";
 import { recordChange } from "../audit";
 import type { DatabaseCheck } from "./database-check";
 import { requireUsable } from "./database-check";
@@ -86,8 +86,5 @@ export function requireReader(database: Database, seesCredentials: boolean): voi
 
 function requireExternal({ clusterId }: Database): void {
   if (clusterId === null) return;
-  throw new BasetideError(
-    "conflict",
-    "Basetide hosts this database, and reads it with a role of its own that can only read",
-  );
+  throw conflict("Basetide hosts this database, and reads it with a role of its own that can only read");
 }

@@ -4,7 +4,7 @@
  */
 import type { Actor, Context, Db } from "../../context";
 import { cutText } from "../../cut-text";
-import { BasetideError } from "../../errors";
+import { BasetideError, conflict, invalid, notFound } from "../../errors";
 import { isId, newId } from "../../ids";
 import { cleanText, isUniqueViolation } from "../../postgres";
 import { recordChange } from "../audit";
@@ -62,10 +62,10 @@ export async function createRequest(
   const { databaseId, region } = await checkSubject(db, accountId, request);
   const message = cleanText(request.message ?? "").trim();
   if (message.length > MAX_MESSAGE_LENGTH) {
-    throw new BasetideError("invalid_request", `The message has more than ${MAX_MESSAGE_LENGTH} characters`);
+    throw invalid(`The message has more than ${MAX_MESSAGE_LENGTH} characters`);
   }
   if (message === "" && (request.kind === "other" || request.kind === "shared_database")) {
-    throw new BasetideError("invalid_request", "Describe your request in the message");
+    throw invalid("Describe your request in the message");
   }
   const id = newId("request");
   try {
@@ -102,7 +102,7 @@ export async function listRequests(
 /** @throws BasetideError `not_found` */
 async function getRequest(db: Db, id: string): Promise<OperatorRequest> {
   const [request] = isId("request", id) ? await selectRequests(db, db`r.id = ${id}`) : [];
-  if (!request) throw new BasetideError("not_found", `There is no request ${id}`);
+  if (!request) throw notFound(`There is no request ${id}`);
   return request;
 }
 
@@ -143,17 +143,17 @@ async function checkSubject(
   if (kind === "region") {
     const code = region?.trim().toLowerCase() ?? "";
     if (REGION.test(code)) return { databaseId: null, region: code };
-    throw new BasetideError("invalid_request", "The region must be a code such as eu-central-1");
+    throw invalid("The region must be a code such as eu-central-1");
   }
   if (kind !== "writable") return { databaseId: null, region: null };
   if (!databaseId || !isId("database", databaseId)) {
-    throw new BasetideError("invalid_request", "Choose the database that should be writable");
+    throw invalid("Choose the database that should be writable");
   }
   const database = await getDatabase(db, databaseId, accountId);
   if (database.clusterId === null) {
-    throw new BasetideError("conflict", "You host this database: control write access on your server");
+    throw conflict("You host this database: control write access on your server");
   }
-  if (database.isWritable) throw new BasetideError("conflict", "This database is already writable");
+  if (database.isWritable) throw conflict("This database is already writable");
   return { databaseId, region: null };
 }
 
@@ -161,10 +161,7 @@ async function checkSubject(
 async function moveAccount(db: Db, { accountId, region }: OperatorRequest): Promise<void> {
   const clusters = await listClusters(db);
   if (!clusters.some((cluster) => cluster.region === region && cluster.state === "active")) {
-    throw new BasetideError(
-      "conflict",
-      `No cluster in ${region} accepts new databases. Add one first, then approve the request`,
-    );
+    throw conflict(`No cluster in ${region} accepts new databases. Add one first, then approve the request`);
   }
   await db`update accounts set region = ${region} where id = ${accountId}`;
 }
@@ -172,7 +169,7 @@ async function moveAccount(db: Db, { accountId, region }: OperatorRequest): Prom
 async function openRequest(db: Db, id: string): Promise<OperatorRequest> {
   const request = await getRequest(db, id);
   if (request.state === "open") return request;
-  throw new BasetideError("conflict", `The request was already ${request.state}`);
+  throw conflict(`The request was already ${request.state}`);
 }
 
 async function closeRequest(
@@ -186,7 +183,7 @@ async function closeRequest(
     const [closed] = await tx<{ account_id: string; kind: string }[]>`
       update requests set state = ${state}, answer = ${said}, decided_at = now(), decided_by = ${by}
       where id = ${id} and state = 'open' returning account_id, kind`;
-    if (!closed) throw new BasetideError("conflict", "Another operator has just decided this request");
+    if (!closed) throw conflict("Another operator has just decided this request");
     const change = { accountId: closed.account_id, subject: id, details: { kind: closed.kind } };
     await recordChange(tx, actor, { ...change, action: `request.${state}` });
   });

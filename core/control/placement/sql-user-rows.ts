@@ -1,7 +1,7 @@
 /** Rows of SQL users: further logins of a hosted database, each with a name, a role and a password of its own. */
 import type { TransactionSql } from "postgres";
 import type { Db } from "../../context";
-import { BasetideError } from "../../errors";
+import { notFound } from "../../errors";
 import { isId } from "../../ids";
 import { jsonParameter } from "../../postgres";
 
@@ -65,7 +65,7 @@ export async function getSqlUser(db: Db, databaseId: string, id: string): Promis
         SqlUser[]
       >`${selectSqlUsers(db)} where database_id = ${databaseId} and id = ${id} and agent_id is null`
     : [];
-  if (!user) throw new BasetideError("not_found", "This SQL user does not exist");
+  if (!user) throw notFound("This SQL user does not exist");
   return user;
 }
 

@@ -6,7 +6,7 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Actor, Context, Db } from "../../context";
-import { BasetideError, isBasetideError } from "../../errors";
+import { BasetideError, conflict, isBasetideError, notFound } from "../../errors";
 import { newId } from "../../ids";
 import { checkedName, isUniqueViolation, jsonParameter } from "../../postgres";
 import {
@@ -58,7 +58,7 @@ export async function sqlUserCredentials(
 ): Promise<Credentials> {
   const [row] = await ctx.db<{ encrypted: string }[]>`
     select encrypted_password as encrypted from sql_users where id = ${user.id}`;
-  if (!row) throw new BasetideError("not_found", "This SQL user does not exist");
+  if (!row) throw notFound("This SQL user does not exist");
   const password = ctx.secrets.decrypt(row.encrypted, sqlUserContext(user.id));
   return toCredentials({ ...database, role: user.role }, password, "");
 }
@@ -152,7 +152,7 @@ export async function agentLogin(
   });
   const made = await knownAgentLogin(ctx, database, agent.id);
   if (made) return made;
-  throw new BasetideError("not_found", "This agent does not exist");
+  throw notFound("This agent does not exist");
 }
 
 async function knownAgentLogin(
@@ -257,7 +257,7 @@ async function addUser(
     await ctx.db.begin(async (tx) => {
       // Waits for a deletion of the database, and lets concurrent requests count one after the other.
       const [locked] = await tx`select from databases where id = ${database.id} for update`;
-      if (!locked) throw new BasetideError("not_found", `There is no database ${database.id}`);
+      if (!locked) throw notFound(`There is no database ${database.id}`);
       if (agentId !== undefined) {
         // Before its bases, as a revocation does.
         await tx`select from agents where id = ${agentId} for key share`;
@@ -292,15 +292,14 @@ async function requireReads(tx: TransactionSql, databaseId: string, agentId: str
     select from agent_bases as a join bases as b on b.id = a.base_id
     where a.agent_id = ${agentId} and b.database_id = ${databaseId} and b.state <> 'deleting'
     for key share of a`;
-  if (reads.length === 0) throw new BasetideError("not_found", "This agent may not read this base");
+  if (reads.length === 0) throw notFound("This agent may not read this base");
 }
 
 async function requireRoom(tx: TransactionSql, databaseId: string, most: number): Promise<void> {
   const [has] = await tx<{ users: number }[]>`
     select count(*)::int as users from sql_users where database_id = ${databaseId}`;
   if (has!.users < most) return;
-  throw new BasetideError(
-    "conflict",
+  throw conflict(
     `This database has ${has!.users} SQL users, its maximum. Revoke one, or ask the operator for more (DATABASE_SQL_USERS)`,
   );
 }
@@ -308,8 +307,7 @@ async function requireRoom(tx: TransactionSql, databaseId: string, most: number)
 /** The admin URL of the database's cluster. @throws BasetideError `conflict` if the customer hosts it */
 async function hostOf(ctx: UserContext, { clusterId }: Database): Promise<string> {
   if (clusterId !== null) return clusterAdminUrl(ctx, clusterId);
-  throw new BasetideError(
-    "conflict",
+  throw conflict(
     "You host this database: create, change and drop its users on your server. The Connect page shows the statements",
   );
 }

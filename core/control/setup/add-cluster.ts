@@ -1,7 +1,7 @@
 /** Registers a server for new databases, or changes its URL, after it was asked whether it can hold them. */
 import { isProblem } from "../../check-result";
 import type { Context } from "../../context";
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import {
   addCluster,
   type Cluster,
@@ -32,10 +32,9 @@ async function requireUsable({ db }: ClusterContext, adminUrl: string): Promise<
   // What is wrong with one that is no URL is said when it is stored.
   if (!URL.canParse(adminUrl)) return;
   const problem = (await checkCluster(adminUrl)).find(isProblem);
-  if (problem) throw new BasetideError("conflict", `${problem.message}. ${problem.remedy}.`);
+  if (problem) throw conflict(`${problem.message}. ${problem.remedy}.`);
   if (await sharesOpenControl(db, adminUrl))
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       "This server holds the control plane, whose database every role may connect to, also those of customers. Close that database first: `operator doctor` prints the statement.",
     );
 }

@@ -2,7 +2,7 @@
  * Prepares a Postgres server to hold the control plane, as its superuser: a role that owns one database, may do
  * nothing else on the server, and is the only one that may connect to it.
  */
-import { BasetideError } from "../../errors";
+import { conflict } from "../../errors";
 import {
   databaseUrl,
   ensureLogin,
@@ -57,8 +57,7 @@ async function refuseOthers(
     const [isOurs] = await sql`select where to_regclass('public.schema_migrations') is not null`;
     const [other] = isOurs ? [] : await sql.unsafe<{ name: string }[]>(OTHER_RELATION, [role]);
     if (!other) return;
-    throw new BasetideError(
-      "conflict",
+    throw conflict(
       `The database ${database} contains ${other.name}, which does not belong to Basetide, and its other users would lose access: use a separate database in DATABASE_URL`,
     );
   });
