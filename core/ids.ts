@@ -1,5 +1,6 @@
 /** Ids of the control plane's rows: `bas_` and 20 random letters and digits (100 bits), safe in URLs and SQL. */
 import { randomBytes } from "node:crypto";
+import { notFound } from "./errors";
 
 /** Crockford's base 32, lower case: without the ambiguous i, l, o and u. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -45,4 +46,16 @@ export function newId(kind: IdKind): string {
 /** Could `text` be an id of this kind? Other text is not looked up: it may contain characters that Postgres rejects. */
 export function isId(kind: IdKind, text: string): boolean {
   return text.startsWith(`${idPrefixes[kind]}_`) && new RegExp(`^.{4}[${ALPHABET}]{${LENGTH}}$`).test(text);
+}
+
+/** Returns the row with this id, if `select` finds it. @throws BasetideError `not_found` with the message */
+export async function rowById<Row>(
+  kind: IdKind,
+  id: string,
+  select: () => PromiseLike<Row[]>,
+  message: string,
+): Promise<Row> {
+  const [row] = isId(kind, id) ? await select() : [];
+  if (row) return row;
+  throw notFound(message);
 }

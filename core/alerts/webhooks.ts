@@ -7,7 +7,7 @@ import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../context";
 import { recordChange } from "../control/audit";
 import { conflict, invalid, notFound } from "../errors";
-import { isId, newId } from "../ids";
+import { newId, rowById } from "../ids";
 import { checkedName } from "../postgres";
 import { newSecret } from "../secrets";
 import { type AlertKind, inOrder, usualKinds } from "./kinds";
@@ -16,7 +16,6 @@ import { checkReceiver, NotDelivered } from "./post";
 
 /** Per account: more is a mistake. */
 const MAX_WEBHOOKS = 10;
-const MAX_URL_LENGTH = 2000;
 
 export interface Webhook {
   id: string;
@@ -53,11 +52,8 @@ export async function listWebhooks(db: Db, accountId: string): Promise<Webhook[]
 
 /** @throws BasetideError `not_found`, also if it belongs to another account */
 export async function getWebhook(db: Db, id: string, accountId: string): Promise<Webhook> {
-  const [found] = isId("alert_webhook", id)
-    ? await selectWebhooks(db, db`id = ${id} and account_id = ${accountId}`)
-    : [];
-  if (!found) throw notFound(`There is no webhook ${id}`);
-  return found;
+  const find = () => selectWebhooks(db, db`id = ${id} and account_id = ${accountId}`);
+  return rowById("alert_webhook", id, find, `There is no webhook ${id}`);
 }
 
 /**
@@ -159,7 +155,7 @@ async function checkUrl(
   text: string,
   { isProduction, privateDestinations }: Pick<Context["config"], "isProduction" | "privateDestinations">,
 ): Promise<URL> {
-  const url = text.length > MAX_URL_LENGTH ? null : URL.parse(text.trim());
+  const url = URL.parse(text.trim());
   const schemes = isProduction ? ["https:"] : ["https:", "http:"];
   if (!url || !schemes.includes(url.protocol)) {
     throw invalid("A webhook's address must be a URL that begins with https://");

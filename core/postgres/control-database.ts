@@ -2,7 +2,8 @@
 
 import postgres from "postgres";
 import type { Db } from "../context";
-import { asBasetideError, BasetideError } from "../errors";
+import { cutText } from "../cut-text";
+import { asBasetideError, BasetideError, invalid } from "../errors";
 import { ARRAY_TYPES } from "./array-types";
 import { connectServer, type SessionOptions } from "./client";
 import { CERTIFICATE_CODES, isConnectionError, isNotWritable, TransactionPooled } from "./errors";
@@ -11,6 +12,8 @@ import { CONTROL_SETTINGS } from "./session-settings";
 
 /** Of what people name, characters. */
 const MAX_NAME_LENGTH = 100;
+/** Of what they write, and of messages of others that are stored. */
+const MAX_TEXT_LENGTH = 2000;
 /** Connections per process: enough for its concurrent requests, few enough for a fleet on one server. */
 const POOL_SIZE = 10;
 /** How long the control plane may take to accept a connection. */
@@ -110,10 +113,22 @@ export function cleanText(text: string): string {
  * @param what it names, such as `A workspace`
  * @throws BasetideError `invalid_request` if it is empty or too long
  */
-export function checkedName(text: string, what: string, most = MAX_NAME_LENGTH): string {
+export function checkedName(text: string, what: string): string {
   const name = cleanText(text).replace(/\s+/g, " ").trim();
-  if (name !== "" && name.length <= most) return name;
-  throw new BasetideError("invalid_request", `${what}'s name must have 1 to ${most} characters`);
+  if (name !== "" && name.length <= MAX_NAME_LENGTH) return name;
+  throw invalid(`${what}'s name must have 1 to ${MAX_NAME_LENGTH} characters`);
+}
+
+/** Returns a text that a person has written. @param what it is. @throws BasetideError `invalid_request` if it is too long */
+export function checkedText(text: string, what: string): string {
+  const clean = cleanText(text).trim();
+  if (clean.length <= MAX_TEXT_LENGTH) return clean;
+  throw invalid(`${what} has more than ${MAX_TEXT_LENGTH} characters`);
+}
+
+/** Returns a message of a server, a source or an error as it is stored. */
+export function storedMessage(text: string): string {
+  return cutText(cleanText(text), MAX_TEXT_LENGTH);
 }
 
 /**

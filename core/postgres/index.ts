@@ -5,12 +5,14 @@ export {
   asControlError,
   asOnly,
   checkedName,
+  checkedText,
   cleanText,
   connectControl,
   isForeignKeyViolation,
   isUniqueViolation,
   jsonParameter,
   requireWritable,
+  storedMessage,
 } from "./control-database";
 export {
   CERTIFICATE_CODES,

@@ -144,7 +144,7 @@ export {
   takeReadVersion,
 } from "./replica";
 export { reservedWords } from "./reserved-words";
-export { connectionsOfUser, DEFAULT_CONNECTIONS, ENFORCED_SETTINGS } from "./role-limits";
+export { connectionsOfUser, ENFORCED_SETTINGS } from "./role-limits";
 export { type PasswordHandling, passwordHandling } from "./role-password";
 export type {
   Comparison,

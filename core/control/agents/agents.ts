@@ -5,15 +5,15 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Actor, Context, Db } from "../../context";
-import { BasetideError, conflict, invalid, isBasetideError, notFound } from "../../errors";
-import { isId, newId } from "../../ids";
+import { BasetideError, conflict, invalid, isBasetideError } from "../../errors";
+import { newId, rowById } from "../../ids";
 import { checkedName, isForeignKeyViolation, isUniqueViolation, jsonParameter } from "../../postgres";
 import type { TableSpec } from "../../replica";
 import { type AgentScope, type Bearer, can, createAgentToken, denial, setAgentScopes } from "../accounts";
 import { recordChange } from "../audit";
 import { getBase, getBases, replicaShape } from "../bases";
 import { MOST_PROPOSED } from "../change-sets";
-import { getDatabase, MAX_LABEL_LENGTH, revokeAgentUsers, revokeUnusedAgentUsers } from "../placement";
+import { getDatabase, revokeAgentUsers, revokeUnusedAgentUsers } from "../placement";
 import { grantAgent } from "./reads";
 import type { AgentRule } from "./rules";
 
@@ -114,7 +114,7 @@ export async function createAgentWithoutToken(
     limits?: Partial<AgentLimits> | undefined;
   },
 ): Promise<Agent> {
-  const name = checkedName(asked.name, "An agent", MAX_LABEL_LENGTH);
+  const name = checkedName(asked.name, "An agent");
   const rows = await resolveBases(ctx, accountId, asked.bases);
   const id = newId("agent");
   try {
@@ -162,7 +162,7 @@ export async function updateAgent(
   },
 ): Promise<Agent> {
   const { id, accountId } = agent;
-  const name = asked.name === undefined ? agent.name : checkedName(asked.name, "An agent", MAX_LABEL_LENGTH);
+  const name = asked.name === undefined ? agent.name : checkedName(asked.name, "An agent");
   const { mayPropose = agent.mayPropose } = asked;
   const limits = { ...agent.limits, ...asked.limits };
   const rows = asked.bases && (await resolveBases(ctx, accountId, asked.bases, agent.bases));
@@ -311,11 +311,8 @@ export function listAgents(db: Db, accountId: string): Promise<Agent[]> {
 
 /** @throws BasetideError `not_found`, also if it belongs to another account */
 export async function getAgent(db: Db, accountId: string, id: string): Promise<Agent> {
-  const [agent] = isId("agent", id)
-    ? await selectAgents(db, db`g.account_id = ${accountId} and g.id = ${id}`)
-    : [];
-  if (agent) return agent;
-  throw notFound("This agent does not exist");
+  const find = () => selectAgents(db, db`g.account_id = ${accountId} and g.id = ${id}`);
+  return rowById("agent", id, find, "This agent does not exist");
 }
 
 /** @throws BasetideError `forbidden` if the token is none of an agent's, or its member may no longer create any */

@@ -7,8 +7,8 @@
  */
 import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
-import { BasetideError, notFound } from "../../errors";
-import { isId } from "../../ids";
+import { BasetideError } from "../../errors";
+import { rowById } from "../../ids";
 import { type AgentScope, agentScopes, can, denial, hashToken, type Role } from "../accounts";
 import { recordChange } from "../audit";
 import { type Agent, getAgent } from "./agents";
@@ -113,11 +113,8 @@ export function listConnections(db: Db, accountId: string): Promise<AgentConnect
 
 /** @throws BasetideError `not_found`, also if it belongs to another account */
 export async function getConnection(db: Db, accountId: string, id: string): Promise<AgentConnection> {
-  const [connection] = isId("connection", id)
-    ? await selectConnections(db, db`g.account_id = ${accountId} and o.id = ${id}`)
-    : [];
-  if (connection) return connection;
-  throw notFound("This program is not connected");
+  const find = () => selectConnections(db, db`g.account_id = ${accountId} and o.id = ${id}`);
+  return rowById("connection", id, find, "This program is not connected");
 }
 
 async function selectConnections(db: Db, where: ReturnType<Db>): Promise<AgentConnection[]> {

@@ -6,7 +6,7 @@ import type { Context, Db } from "../../context";
 import { BasetideError, conflict, invalid, notFound } from "../../errors";
 import type { ServerUrl } from "../../external";
 import { counted } from "../../format";
-import { isId, newId } from "../../ids";
+import { newId, rowById } from "../../ids";
 import { cleanText, isUniqueViolation, jsonParameter } from "../../postgres";
 import type { ReaderTarget } from "../../replica";
 import { type Platform, platformById, type SourceBase, type SourceSelection } from "../../source";
@@ -157,9 +157,7 @@ async function checkSource(ctx: ManagementContext, base: NewBase) {
 /** @throws BasetideError `not_found`, also if it does not belong to a given `accountId` */
 export async function getBase(db: Db, id: string, accountId?: string): Promise<Base> {
   const own = accountId === undefined ? db`` : db`and b.account_id = ${accountId}`;
-  const [base] = isId("base", id) ? await selectBases(db, db`b.id = ${id} ${own}`) : [];
-  if (!base) throw notFound(`There is no base ${id}`);
-  return base;
+  return rowById("base", id, () => selectBases(db, db`b.id = ${id} ${own}`), `There is no base ${id}`);
 }
 
 /** Those of the account's bases that have these ids, in the order in which they were connected. */

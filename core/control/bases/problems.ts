@@ -3,20 +3,18 @@
  * is the base's error, and not among them.
  */
 import type { Db } from "../../context";
-import { cutText } from "../../cut-text";
-import { cleanText, jsonParameter } from "../../postgres";
+import { cleanText, jsonParameter, storedMessage } from "../../postgres";
 import type { FoundProblem } from "../../sync/host";
 
 /** The most problems that are stored. */
 const MOST = 100;
-const MAX_MESSAGE_LENGTH = 500;
 
 /** Replaces the base's problems. */
 export async function recordProblems(db: Db, baseId: string, found: FoundProblem[]): Promise<void> {
   const rows = found.slice(0, MOST).map(({ tableId, agoMs, nextInMs, ...problem }) => ({
     ...problem,
     name: cleanText(problem.name),
-    message: cutText(cleanText(problem.message), MAX_MESSAGE_LENGTH),
+    message: storedMessage(problem.message),
     table_id: tableId,
     ago_ms: agoMs,
     next_in_ms: nextInMs,

@@ -7,9 +7,8 @@
  * them.
  */
 import type { Context, Db } from "../../context";
-import { cutText } from "../../cut-text";
 import { type ErrorCode, nextStep } from "../../errors";
-import { cleanText, jsonParameter, serverNow, serverTime } from "../../postgres";
+import { jsonParameter, serverNow, serverTime, storedMessage } from "../../postgres";
 import type { Progress, RunReport, SyncKind } from "../../sync/host";
 import { type Base, USUAL_SWEEPS } from "./base-row";
 
@@ -21,7 +20,6 @@ const BESIDE_SLOWNESS = 6;
 /** Times the greatest age in a row, and ms, up to which one more sync may share the row. */
 const LAG_FACTOR = 3;
 const LAG_NEVER_STANDS_OUT_MS = 60_000;
-const MAX_MESSAGE_LENGTH = 1000;
 
 /** One sync, or several similar ones. */
 export interface SyncRun {
@@ -138,16 +136,12 @@ function outcomeOf(report: RunReport) {
     isCompleted,
     durationMs: isCompleted ? report.completedAt!.getTime() - report.startedAt.getTime() : null,
     errorCode: (error?.code ?? null) as ErrorCode | null,
-    errorMessage: error ? inShort(error.message) : null,
+    errorMessage: error ? storedMessage(error.message) : null,
     /** Of the run's row: a completed one names the tables that it could not read. */
     runErrorCode: error?.code ?? failing[0]?.code ?? null,
-    runErrorMessage: inShort(error?.message ?? failing.map(({ message }) => message).join(" ")) || null,
+    runErrorMessage: storedMessage(error?.message ?? failing.map(({ message }) => message).join(" ")) || null,
     isUnchanged: report.inserted + report.updated + report.deleted === 0,
   };
-}
-
-function inShort(message: string): string {
-  return cutText(cleanText(message), MAX_MESSAGE_LENGTH);
 }
 
 function updateBase(db: Db, baseId: string, told: Told) {

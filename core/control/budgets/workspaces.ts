@@ -4,8 +4,8 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../../context";
-import { BasetideError, conflict, invalid, notFound } from "../../errors";
-import { isId, newId } from "../../ids";
+import { BasetideError, conflict, invalid } from "../../errors";
+import { newId, rowById } from "../../ids";
 import { checkedName, isUniqueViolation } from "../../postgres";
 import { platformFacts, type SourcePlan } from "../../source";
 import type { AuditAction } from "../audit";
@@ -81,9 +81,8 @@ export async function createWorkspace(
 /** @throws BasetideError `not_found`, also if it does not belong to a given `accountId` */
 export async function getWorkspace(db: Db, id: string, accountId?: string): Promise<Workspace> {
   const own = accountId === undefined ? db`` : db`and w.account_id = ${accountId}`;
-  const [found] = isId("workspace", id) ? await selectWorkspaces(db, db`w.id = ${id} ${own}`) : [];
-  if (!found) throw notFound(`There is no workspace ${id}`);
-  return found;
+  const find = () => selectWorkspaces(db, db`w.id = ${id} ${own}`);
+  return rowById("workspace", id, find, `There is no workspace ${id}`);
 }
 
 /** In order of creation. */

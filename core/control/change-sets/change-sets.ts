@@ -2,11 +2,11 @@
  * Change sets: ordered changes of records that Basetide makes in the source with the base's own key. A proposal is
  * carried out when someone approves it; a set is carried out by a proxy (`apps/proxy/change-sets`).
  */
-import type { TransactionSql } from "postgres";
+import type { PendingQuery, Row, TransactionSql } from "postgres";
 import type { Context, Db } from "../../context";
-import { conflict, invalid, notFound } from "../../errors";
-import { isId, newId } from "../../ids";
-import { cleanText } from "../../postgres";
+import { conflict, invalid } from "../../errors";
+import { newId, rowById } from "../../ids";
+import { checkedText } from "../../postgres";
 import { recordChange } from "../audit";
 import type { Base } from "../bases";
 import { approvalByRules, type RuleApproval } from "./approval-rules";
@@ -16,7 +16,6 @@ import { type CellValues, type ChangeOperation, checkOperations, type OperationK
 /** Sent to proxies, with the id of the set, when there is one to carry out. */
 export const CHANGE_SET_CHANNEL = "basetide_change_sets";
 
-const MAX_NOTE_LENGTH = 1000;
 /** A proposal can be approved for this long unless it says otherwise, minutes. */
 const PROPOSED_MINUTES = 7 * 24 * 60;
 /** Sets of a base that wait or are carried out, at most. */
@@ -105,8 +104,7 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
   requireOn(base);
   const { agent, isProposal = false } = asked;
   checkOperations(asked.operations, isProposal);
-  const note = cleanText(asked.note ?? "").trim();
-  if (note.length > MAX_NOTE_LENGTH) throw invalid(`The note has more than ${MAX_NOTE_LENGTH} characters`);
+  const note = checkedText(asked.note ?? "", "The note");
   const id = newId("change_set");
   const items = asked.operations.map((operation, position) => toRow(ctx, operation, position));
   const column = <Key extends keyof (typeof items)[number]>(key: Key) => items.map((item) => item[key]);
@@ -225,11 +223,7 @@ export function listChangeSets(db: Db, baseId: string, limit: number): Promise<C
 
 /** @throws BasetideError `not_found` */
 export async function getChangeSet(db: Db, baseId: string, id: string): Promise<ChangeSet> {
-  const [set] = isId("change_set", id)
-    ? await selectSets(db, db`s.base_id = ${baseId} and s.id = ${id}`, 1)
-    : [];
-  if (set) return set;
-  throw notFound(`This base has no change set ${id}`);
+  return setById(db, id, db`s.base_id = ${baseId}`, `This base has no change set ${id}`);
 }
 
 /** The proposals for the account's bases: first those that wait, then the newest. */
@@ -252,24 +246,17 @@ export function listProposals(
 
 /** @throws BasetideError `not_found`, also if it is of another account */
 export async function getProposal(db: Db, accountId: string, id: string): Promise<ChangeSet> {
-  const [set] = isId("change_set", id)
-    ? await selectSets(
-        db,
-        db`s.id = ${id} and s.is_proposal and s.base_id in (select id from bases where account_id = ${accountId})`,
-        1,
-      )
-    : [];
-  if (set) return set;
-  throw notFound(`There is no proposal ${id}`);
+  const isOwn = db`s.is_proposal and s.base_id in (select id from bases where account_id = ${accountId})`;
+  return setById(db, id, isOwn, `There is no proposal ${id}`);
 }
 
 /** Returns a proposal of an agent. @throws BasetideError `not_found`, also if it is another one's */
 export async function proposalOf(db: Db, agentId: string, id: string): Promise<ChangeSet> {
-  const [set] = isId("change_set", id)
-    ? await selectSets(db, db`s.agent_id = ${agentId} and s.id = ${id}`, 1)
-    : [];
-  if (set) return set;
-  throw notFound(`You have made no proposal ${id}`);
+  return setById(db, id, db`s.agent_id = ${agentId}`, `You have made no proposal ${id}`);
+}
+
+function setById(db: Db, id: string, isOwn: PendingQuery<Row[]>, message: string): Promise<ChangeSet> {
+  return rowById("change_set", id, () => selectSets(db, db`s.id = ${id} and ${isOwn}`, 1), message);
 }
 
 /** Lists up to `limit` operations of the set in their order, from `from` on. */
@@ -325,8 +312,7 @@ export async function decideChangeSet(
   { only, expected, reason = "" }: DecisionOptions = {},
 ): Promise<ChangeSet> {
   await getChangeSet(ctx.db, base.id, id);
-  const told = cleanText(reason).trim();
-  if (told.length > MAX_NOTE_LENGTH) throw invalid(`The reason has more than ${MAX_NOTE_LENGTH} characters`);
+  const told = checkedText(reason, "The reason");
   if (only?.length === 0) throw invalid("Choose at least one operation, or reject the proposal");
   if (decision === "approve") requireOn(base);
   const state = decided[decision];

@@ -4,8 +4,8 @@
  */
 import { isProblem } from "../../check-result";
 import type { Context, Db } from "../../context";
-import { BasetideError, conflict, isBasetideError, notFound } from "../../errors";
-import { isId, newId } from "../../ids";
+import { BasetideError, conflict, isBasetideError } from "../../errors";
+import { newId, rowById } from "../../ids";
 import { cleanText, jsonParameter } from "../../postgres";
 import { platformById, type SourceBase, type SourceSchema, type SourceSelection } from "../../source";
 import type { Base } from "../bases";
@@ -75,11 +75,8 @@ export async function createDraft(
 
 /** @throws BasetideError `not_found`, also if it belongs to another account */
 export async function getDraft(db: Db, id: string, accountId: string): Promise<Draft> {
-  const [draft] = isId("draft", id)
-    ? await selectDrafts(db, db`id = ${id} and account_id = ${accountId}`)
-    : [];
-  if (!draft) throw notFound("This page has expired. Start again");
-  return draft;
+  const find = () => selectDrafts(db, db`id = ${id} and account_id = ${accountId}`);
+  return rowById("draft", id, find, "This page has expired. Start again");
 }
 
 /** Returns the draft that was changed last and has a key; null if there is none. */

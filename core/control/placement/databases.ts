@@ -3,7 +3,7 @@ import type postgres from "postgres";
 import type { Actor, Context, Db } from "../../context";
 import { BasetideError, conflict, isBasetideError, notFound } from "../../errors";
 import type { ServerUrl } from "../../external";
-import { newId } from "../../ids";
+import { newId, rowById } from "../../ids";
 import {
   claimSpare,
   connectionsOfUser,
@@ -91,10 +91,9 @@ type AddressContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 
 /** @throws BasetideError `not_found`, also if it belongs to another account */
 export async function getDatabase(db: Db, id: string, accountId?: string): Promise<Database> {
-  const [database] = await db<Database[]>`
-    ${selectDatabases(db)} where d.id = ${id} ${accountId === undefined ? db`` : db`and d.account_id = ${accountId}`}`;
-  if (!database) throw notFound(`There is no database ${id}`);
-  return database;
+  const own = accountId === undefined ? db`` : db`and d.account_id = ${accountId}`;
+  const find = () => db<Database[]>`${selectDatabases(db)} where d.id = ${id} ${own}`;
+  return rowById("database", id, find, `There is no database ${id}`);
 }
 
 /** The account's databases, in order of creation. */

@@ -3,15 +3,14 @@
  * customer hosts.
  */
 import { isProblem } from "../../check-result";
-import { BasetideError, conflict, notFound } from "../../errors";
-import { isId, newId } from "../../ids";
+import { BasetideError, conflict } from "../../errors";
+import { newId } from "../../ids";
 import { installReplica, setWritable } from "../../replica";
 import { recordChange } from "../audit";
 import { type DatabaseCheck, requireUsable } from "./database-check";
 import {
   type CreationContext,
   createHostedDatabase,
-  type Database,
   databaseAdminUrl,
   getDatabase,
   readerRoleOf,
@@ -60,7 +59,7 @@ export async function prepareDestination(
   await checked;
   const schema = checkSchemaName(destination.schema ?? DEFAULT_SCHEMA);
   if (destination.kind === "existing") {
-    const database = await ownDatabase(ctx, accountId, destination.database_id);
+    const database = await getDatabase(ctx.db, destination.database_id, accountId);
     await refuseTakenSchema(ctx, database.id, schema);
     const url = await databaseAdminUrl(ctx, database);
     await installReplica(url, { schema, role: readerRoleOf(database) });
@@ -90,7 +89,7 @@ export async function inspectDestination(
   }
   const schema = checkSchemaName(destination.schema ?? DEFAULT_SCHEMA);
   if (destination.kind === "existing") {
-    const database = await ownDatabase(ctx, accountId, destination.database_id);
+    const database = await getDatabase(ctx.db, destination.database_id, accountId);
     await refuseTakenSchema(ctx, database.id, schema);
     return [];
   }
@@ -167,11 +166,6 @@ async function knownExternal(
     );
   }
   return known?.id ?? null;
-}
-
-async function ownDatabase(ctx: DestinationContext, accountId: string, id: string): Promise<Database> {
-  if (!isId("database", id)) throw notFound(`There is no database ${id}`);
-  return getDatabase(ctx.db, id, accountId);
 }
 
 async function refuseTakenSchema(ctx: DestinationContext, databaseId: string, schema: string): Promise<void> {

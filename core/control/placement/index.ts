@@ -83,7 +83,6 @@ export {
   copySqlUsers,
   createSqlUser,
   endSqlUserSessions,
-  MAX_LABEL_LENGTH,
   revokeAgentUsers,
   revokeSqlUser,
   revokeUnusedAgentUsers,

@@ -3,16 +3,14 @@
  * approval of one of the first two also carries it out; the others are done by a person, who says so in the answer.
  */
 import type { Actor, Context, Db } from "../../context";
-import { cutText } from "../../cut-text";
-import { BasetideError, conflict, invalid, notFound } from "../../errors";
-import { isId, newId } from "../../ids";
-import { cleanText, isUniqueViolation } from "../../postgres";
+import { BasetideError, conflict, invalid } from "../../errors";
+import { isId, newId, rowById } from "../../ids";
+import { checkedText, isUniqueViolation, storedMessage } from "../../postgres";
 import { recordChange } from "../audit";
 import { listClusters } from "./clusters";
 import { getDatabase, setDatabaseWritable } from "./databases";
 
 const REGION = /^[a-z0-9][a-z0-9-]{1,39}$/;
-const MAX_MESSAGE_LENGTH = 2000;
 
 export const requestKinds = ["region", "writable", "shared_database", "other"] as const;
 export type RequestKind = (typeof requestKinds)[number];
@@ -60,10 +58,7 @@ export async function createRequest(
   actor?: Actor,
 ): Promise<OperatorRequest> {
   const { databaseId, region } = await checkSubject(db, accountId, request);
-  const message = cleanText(request.message ?? "").trim();
-  if (message.length > MAX_MESSAGE_LENGTH) {
-    throw invalid(`The message has more than ${MAX_MESSAGE_LENGTH} characters`);
-  }
+  const message = checkedText(request.message ?? "", "The message");
   if (message === "" && (request.kind === "other" || request.kind === "shared_database")) {
     throw invalid("Describe your request in the message");
   }
@@ -101,9 +96,7 @@ export async function listRequests(
 
 /** @throws BasetideError `not_found` */
 async function getRequest(db: Db, id: string): Promise<OperatorRequest> {
-  const [request] = isId("request", id) ? await selectRequests(db, db`r.id = ${id}`) : [];
-  if (!request) throw notFound(`There is no request ${id}`);
-  return request;
+  return rowById("request", id, () => selectRequests(db, db`r.id = ${id}`), `There is no request ${id}`);
 }
 
 /**
@@ -178,7 +171,7 @@ async function closeRequest(
   state: Exclude<RequestState, "open">,
   { by, answer }: { by: string; answer?: string | undefined },
 ): Promise<OperatorRequest> {
-  const said = cutText(cleanText(answer ?? "").trim(), MAX_MESSAGE_LENGTH);
+  const said = storedMessage((answer ?? "").trim());
   await db.begin(async (tx) => {
     const [closed] = await tx<{ account_id: string; kind: string }[]>`
       update requests set state = ${state}, answer = ${said}, decided_at = now(), decided_by = ${by}

@@ -1,8 +1,7 @@
 /** Rows of SQL users: further logins of a hosted database, each with a name, a role and a password of its own. */
 import type { TransactionSql } from "postgres";
 import type { Db } from "../../context";
-import { notFound } from "../../errors";
-import { isId } from "../../ids";
+import { rowById } from "../../ids";
 import { jsonParameter } from "../../postgres";
 
 export interface SqlUser {
@@ -60,13 +59,9 @@ export async function nameSqlUsers(db: Db, databaseId: string, text: string): Pr
 
 /** @throws BasetideError `not_found`, also if it belongs to another database, or to an agent */
 export async function getSqlUser(db: Db, databaseId: string, id: string): Promise<SqlUser> {
-  const [user] = isId("sql_user", id)
-    ? await db<
-        SqlUser[]
-      >`${selectSqlUsers(db)} where database_id = ${databaseId} and id = ${id} and agent_id is null`
-    : [];
-  if (!user) throw notFound("This SQL user does not exist");
-  return user;
+  const find = () => db<SqlUser[]>`
+    ${selectSqlUsers(db)} where database_id = ${databaseId} and id = ${id} and agent_id is null`;
+  return rowById("sql_user", id, find, "This SQL user does not exist");
 }
 
 /** The roles of the database's SQL users, also of agents. */

@@ -24,8 +24,6 @@ import { getSqlUser, listSqlUsers, type SqlUser } from "./sql-user-rows";
 
 type UserContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
 
-/** Of the names of SQL users and agents. */
-export const MAX_LABEL_LENGTH = 60;
 const MOST_LISTED = 50;
 const INSUFFICIENT_PRIVILEGE = "42501";
 
@@ -44,7 +42,7 @@ export async function createSqlUser(
     ctx.db,
     database.id,
     await addUser(ctx, database, {
-      name: checkedName(text, "A SQL user", MAX_LABEL_LENGTH),
+      name: checkedName(text, "A SQL user"),
       createdBy: ctx.actor.name,
     }),
   );
