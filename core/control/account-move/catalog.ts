@@ -1,13 +1,14 @@
 /** Reads from the catalog what a move must know of the tables of a control plane. */
 import type { Db } from "../../context";
 import { conflict } from "../../errors";
-import { type MovedTable, parentsFirst, requireDecided } from "./tables";
+import { belongs, type MovedTable, parentsFirst } from "./tables";
 
-/** The tables whose rows move, parents first. @throws BasetideError `internal` for a table in neither list */
+/** The tables whose rows move, parents first. @throws BasetideError `internal` for one of which that is not decided */
 export async function movedTables(db: Db): Promise<MovedTable[]> {
-  const shapes = await tableShapes(db);
-  requireDecided(shapes.map(({ name }) => name));
-  return parentsFirst(shapes);
+  const moved = parentsFirst(await tableShapes(db));
+  const byName = new Map(moved.map((shape) => [shape.name, shape]));
+  for (const { name } of moved) belongs(name, byName);
+  return moved;
 }
 
 /** All tables of the control plane. */

@@ -4,7 +4,7 @@
  */
 import { conflict } from "../../errors";
 import { claimEpoch, labelHosted, openReplica, withAdmin } from "../../replica";
-import { type Base, listBases, replicaTarget } from "../bases";
+import { listBases, replicaTarget } from "../bases";
 import {
   clusterAdminUrl,
   type Database,
@@ -88,21 +88,15 @@ function addressOf(url: string): string {
  * @throws BasetideError `replica_unavailable`: a worker could go on once the server is back
  */
 export async function fenceReplicas(source: PlaneContext, accountId: string): Promise<void> {
-  for (const base of await listBases(source.db, accountId)) await fenceReplica(source, base);
-}
-
-async function fenceReplica(source: PlaneContext, base: Base): Promise<void> {
-  await using replica = openReplica(await replicaTarget(source, base));
-  await claimEpoch(replica);
+  for (const base of await listBases(source.db, accountId)) {
+    await using replica = openReplica(await replicaTarget(source, base));
+    await claimEpoch(replica);
+  }
 }
 
 /** Labels the account's hosted databases, so that the other installation does not take them for orphans and drop them. */
-export async function labelDatabases(
-  of: PlaneContext,
-  accountId: string,
-  installation?: string,
-): Promise<void> {
-  const owner = installation ?? (await installationOf(of));
+export async function labelDatabases(of: PlaneContext, accountId: string): Promise<void> {
+  const owner = await installationOf(of);
   for (const { clusterId, name } of await listDatabases(of.db, accountId)) {
     if (clusterId !== null) await labelHosted(await clusterAdminUrl(of, clusterId), name, owner);
   }

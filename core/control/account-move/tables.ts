@@ -1,55 +1,20 @@
 /**
  * Decides for every table of the control plane whether its rows move with an account, and which rows those are.
  *
- * Which rows belong to an account follows from the foreign keys. A table in neither list stops a move before it begins,
- * and fails a test: a new table needs a rule.
+ * Rows that foreign keys connect with an account move, unless they are listed here to stay. A table without such a key, and
+ * without a rule here, stops a move before it begins, and fails a test.
  */
 import { BasetideError } from "../../errors";
 
-/** Tables whose rows move. Foreign keys lead from each to `accounts` or `users`, except where a column is named. */
-const MOVED: Record<string, { ownedBy?: "account_id" | "key" }> = {
-  accounts: {},
-  users: {},
-  user_logins: {},
-  two_factors: {},
-  account_members: {},
-  invitations: {},
-  agents: {},
-  api_tokens: {},
-  workspaces: {},
-  databases: {},
-  sql_users: {},
-  bases: {},
-  base_drafts: {},
-  requests: {},
-  live_feeds: {},
-  source_tables: {},
-  saved_queries: {},
-  query_history: {},
-  schema_changes: {},
-  change_sets: {},
-  change_items: {},
-  agent_bases: {},
-  agent_calls: {},
-  agent_rules: {},
-  sync_runs: {},
-  base_days: {},
-  base_periods: {},
-  base_crashes: {},
-  repairs: {},
-  alert_preferences: {},
-  alert_webhooks: {},
-  alert_states: {},
-  alerts: {},
-  alert_messages: {},
-  alert_notices: {},
-  audit_log: { ownedBy: "account_id" },
-  quota_blocks: { ownedBy: "key" },
-  quota_callers: { ownedBy: "key" },
-  quota_calls: { ownedBy: "key" },
-  quota_days: { ownedBy: "key" },
-  quota_kinds: { ownedBy: "key" },
-  quota_throttled: { ownedBy: "key" },
+/** Tables that no foreign key connects with an account: the column that says whose a row is. */
+const OWNED_BY: Record<string, "account_id" | "key"> = {
+  audit_log: "account_id",
+  quota_blocks: "key",
+  quota_callers: "key",
+  quota_calls: "key",
+  quota_days: "key",
+  quota_kinds: "key",
+  quota_throttled: "key",
 };
 
 /** Tables whose rows stay, and why. */
@@ -86,8 +51,6 @@ export const STAYING: Record<string, string> = {
   processes: "processes of this control plane",
 };
 
-export const MOVED_TABLES: readonly string[] = Object.keys(MOVED);
-
 export interface ForeignKey {
   columns: string[];
   parent: string;
@@ -107,19 +70,9 @@ export const UNDECLARED: Record<string, { column: string; parent: string }> = {
   alert_states: { column: "cursor", parent: "schema_changes" },
 };
 
-/** @throws BasetideError `internal` for a table that is in neither list */
-export function requireDecided(names: string[]): void {
-  const undecided = names.filter((name) => !(name in MOVED) && !(name in STAYING));
-  if (undecided.length === 0) return;
-  throw new BasetideError(
-    "internal",
-    `It is not decided whether the rows of ${undecided.join(", ")} move with an account (core/control/account-move/tables.ts)`,
-  );
-}
-
 /** Returns the tables whose rows move, each after those that it refers to. */
 export function parentsFirst(shapes: MovedTable[]): MovedTable[] {
-  const byName = new Map(shapes.filter(({ name }) => name in MOVED).map((shape) => [shape.name, shape]));
+  const byName = new Map(shapes.filter(({ name }) => !(name in STAYING)).map((shape) => [shape.name, shape]));
   const ordered = new Set<MovedTable>();
   const visit = (shape: MovedTable, path: string[]) => {
     if (ordered.has(shape)) return;
@@ -141,14 +94,15 @@ export function parentsFirst(shapes: MovedTable[]): MovedTable[] {
  *
  * The key to `accounts` decides where there is one. Otherwise, those to the account's other rows, and only if there is
  * none, that to `users`: a person may be a member of several accounts.
+ *
+ * @throws BasetideError `internal` if no key leads to an account: it is not decided whether the table's rows move
  */
 export function belongs(name: string, shapes: Map<string, MovedTable>, alias = "t"): string {
-  const ownedBy = MOVED[name]?.ownedBy;
-  if (ownedBy === "account_id") return `${alias}.account_id = $1::text`;
-  if (ownedBy === "key") return `${alias}.key = any ($3::text[])`;
+  if (OWNED_BY[name] === "account_id") return `${alias}.account_id = $1::text`;
+  if (OWNED_BY[name] === "key") return `${alias}.key = any ($3::text[])`;
   if (name === "accounts") return `${alias}.id = $1::text`;
   if (name === "users") return `${alias}.id = any ($2::text[])`;
-  const keys = shapes.get(name)!.keys.filter(({ parent }) => parent in MOVED && parent !== name);
+  const keys = shapes.get(name)!.keys.filter(({ parent }) => !(parent in STAYING) && parent !== name);
   const direct = keys.find(({ parent }) => parent === "accounts");
   if (direct) return `${alias}.${direct.columns[0]} = $1::text`;
   const owners = keys.filter(({ parent }) => parent !== "users");
@@ -158,6 +112,10 @@ export function belongs(name: string, shapes: Map<string, MovedTable>, alias = "
     const theirs = parentColumns.map((column) => `${inner}.${column}`).join(", ");
     return `(${own}) in (select ${theirs} from ${parent} as ${inner} where ${belongs(parent, shapes, inner)})`;
   });
-  if (ways.length === 0) throw new Error(`No foreign key leads from ${name} to an account`);
+  if (ways.length === 0)
+    throw new BasetideError(
+      "internal",
+      `It is not decided whether the rows of ${name} move with an account (core/control/account-move/tables.ts)`,
+    );
   return `(${ways.join(" or ")})`;
 }
