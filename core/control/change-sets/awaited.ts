@@ -6,18 +6,11 @@
 import type { Context, Db } from "../../context";
 import { invalid } from "../../errors";
 import { isId, newId } from "../../ids";
-import { encryptCells, encryptError, openError } from "./cells";
+import { openError } from "./cells";
 import { CHANGE_SET_CHANNEL, type ItemState, MOST_OPEN } from "./change-sets";
 import { HELD_FOR, type HeldItem, type HeldSet, type SetHold } from "./claims";
-import type { CellValues, ChangeOperation, OperationKind } from "./operations";
-
-/** An operation of a transaction. */
-export interface AwaitedOperation extends ChangeOperation {
-  /** The cells that it replaces, as SQL had them. */
-  before?: CellValues | undefined;
-  /** Why it is not made: it has no cells. */
-  refused?: { errorType: string; error: string } | undefined;
-}
+import { type AwaitedOperation, insertItems, newItems } from "./new-items";
+import type { OperationKind } from "./operations";
 
 interface SqlSet {
   baseId: string;
@@ -53,7 +46,7 @@ export function newAwaitedSet(
 ): UnrecordedSet {
   const id = newId("change_set");
   const holder = crypto.randomUUID();
-  const rows = rowsOf(secrets, asked.operations, asked.sending);
+  const rows = newItems(secrets, asked.operations, asked.sending);
   return {
     set: { id, holder },
     items: rows.map(({ item }) => item),
@@ -69,7 +62,7 @@ export function newAwaitedSet(
             true, ${asked.sqlRole}, ${asked.applicationName}
           from base as b returning id
         ), items as (
-          ${insertItems(db, rows)}
+          ${insertItems(db, db`made`, rows)}
         )
         select source_base_id as "sourceBaseId", encrypted_api_key as "encryptedApiKey" from base`;
       return source;
@@ -90,7 +83,7 @@ export async function createSubmittedSet(
   asked: SqlSet,
 ): Promise<"made" | "off" | "away" | "full"> {
   if (!isId("change_set", id)) throw invalid("The id of a change set is malformed");
-  const rows = rowsOf(secrets, withoutOwnChanges(asked.operations), 0);
+  const rows = newItems(secrets, withoutOwnChanges(asked.operations), 0);
   const [found] = await db<{ is_made: boolean }[]>`
     with base as materialized (
       select id from bases where id = ${asked.baseId} and ${isWritable(db)} for key share
@@ -103,7 +96,7 @@ export async function createSubmittedSet(
       on conflict (id) do nothing
       returning id
     ), items as (
-      ${insertItems(db, rows)}
+      ${insertItems(db, db`made`, rows)}
     )
     select exists (select from made) or exists (
         select from change_sets where id = ${id} and base_id = ${asked.baseId}) as is_made,
@@ -124,51 +117,6 @@ function withoutOwnChanges(operations: AwaitedOperation[]): AwaitedOperation[] {
     const left = Object.entries(expected).filter(([key]) => !own.has(key));
     return { ...operation, expected: Object.fromEntries(left) };
   });
-}
-
-/** @param sending so many operations are about to be sent */
-function rowsOf(secrets: Context["secrets"], operations: AwaitedOperation[], sending: number) {
-  return operations.map((operation, position) => {
-    const id = newId("change_item");
-    const encrypted = (cells: CellValues | undefined, column: "cells" | "expected" | "before") =>
-      cells === undefined ? null : encryptCells(secrets, cells, column, id);
-    return {
-      item: {
-        id,
-        position,
-        operation: operation.operation,
-        table: operation.table,
-        recordId: operation.record ?? null,
-        cells: operation.fields,
-        expected: operation.expected,
-        before: operation.before,
-        state: operation.refused ? "refused" : position < sending ? "sent" : "waiting",
-        sentAgoMs: null,
-      } satisfies HeldItem,
-      cells: encrypted(operation.fields, "cells"),
-      expected: encrypted(operation.expected, "expected"),
-      before: encrypted(operation.before, "before"),
-      errorType: operation.refused?.errorType ?? "",
-      error: encryptError(secrets, operation.refused?.error ?? "", id),
-    };
-  });
-}
-
-/** Inserts the items of the set that the CTE `made` has inserted. */
-function insertItems(db: Db, rows: ReturnType<typeof rowsOf>) {
-  const column = <Value>(of: (row: (typeof rows)[number]) => Value) => rows.map(of);
-  return db`
-    insert into change_items (id, set_id, position, operation, table_ref, record_id, encrypted_cells,
-      encrypted_expected, encrypted_before, state, error_type, encrypted_error, sent_at)
-    select i.id, m.id, i.position, i.operation, i.table_ref, i.record_id, i.cells, i.expected, i.before, i.state,
-      i.error_type, i.error, case i.state when 'sent' then clock_timestamp() end
-    from made as m, unnest(${column(({ item }) => item.id)}::text[], ${column(({ item }) => item.position)}::int[],
-      ${column(({ item }) => item.operation)}::text[], ${column(({ item }) => item.table)}::text[],
-      ${column(({ item }) => item.recordId)}::text[], ${column(({ cells }) => cells)}::text[],
-      ${column(({ expected }) => expected)}::text[], ${column(({ before }) => before)}::text[],
-      ${column(({ item }) => item.state)}::text[], ${column(({ errorType }) => errorType)}::text[],
-      ${column(({ error }) => error)}::text[])
-      as i (id, position, operation, table_ref, record_id, cells, expected, before, state, error_type, error)`;
 }
 
 /** The result of an operation of a set that has ended. */

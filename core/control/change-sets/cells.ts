@@ -3,7 +3,7 @@ import type { SecretBox } from "../../secrets";
 import type { CellValues } from "./operations";
 
 /** The column of `change_items`, without its prefix. */
-export type CellColumn = "cells" | "expected" | "before" | "after";
+type CellColumn = "cells" | "expected" | "before" | "after";
 
 /** @param id of the item */
 export function encryptCells(secrets: SecretBox, cells: CellValues, column: CellColumn, id: string): string {

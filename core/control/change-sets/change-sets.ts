@@ -10,7 +10,8 @@ import { checkedText } from "../../postgres";
 import { recordChange } from "../audit";
 import type { Base } from "../bases";
 import { approvalByRules, type RuleApproval } from "./approval-rules";
-import { type CellColumn, encryptCells, openCells, openError } from "./cells";
+import { encryptCells, openCells, openError } from "./cells";
+import { insertItems, newItems } from "./new-items";
 import { type CellValues, type ChangeOperation, checkOperations, type OperationKind } from "./operations";
 
 /** Sent to proxies, with the id of the set, when there is one to carry out. */
@@ -106,8 +107,7 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
   checkOperations(asked.operations, isProposal);
   const note = checkedText(asked.note ?? "", "The note");
   const id = newId("change_set");
-  const items = asked.operations.map((operation, position) => toRow(ctx, operation, position));
-  const column = <Key extends keyof (typeof items)[number]>(key: Key) => items.map((item) => item[key]);
+  const items = newItems(ctx.secrets, asked.operations);
   const by = ctx.actor?.name ?? null;
   await ctx.db.begin(async (tx) => {
     if (asked.undoes !== undefined) await requireNotUndone(tx, asked.undoes);
@@ -127,12 +127,7 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
         and (state <> 'proposed' or expires_at > now())) < ${MOST_OPEN}
       returning id`;
     if (!made) throw conflict(`At most ${MOST_OPEN} change sets of a base wait: approve or reject some`);
-    await tx`
-      insert into change_items (id, set_id, position, operation, table_ref, record_id, encrypted_cells, encrypted_expected)
-      select i.id, ${id}, i.position, i.operation, i.table_ref, i.record_id, i.cells, i.expected
-      from unnest(${column("id")}::text[], ${column("position")}::int[], ${column("operation")}::text[],
-        ${column("table")}::text[], ${column("record")}::text[], ${column("cells")}::text[],
-        ${column("expected")}::text[]) as i (id, position, operation, table_ref, record_id, cells, expected)`;
+    await insertItems(tx, tx`(select ${id}::text as id)`, items);
     const details = { operations: items.length, undoes: asked.undoes, proposal: isProposal };
     const change = { accountId: base.accountId, action: "change_set.created", subject: id, details } as const;
     await recordChange(tx, ctx.actor, change);
@@ -199,21 +194,6 @@ function requireOn({ settings }: Pick<Base, "settings">): void {
   if (settings.changeSets) return;
   const message = "Change sets are off for this base. Turn on its setting `change_sets` first";
   throw conflict(message);
-}
-
-function toRow({ secrets }: SetContext, operation: ChangeOperation, position: number) {
-  const id = newId("change_item");
-  const encrypted = (cells: CellValues | undefined, column: CellColumn) =>
-    cells === undefined ? null : encryptCells(secrets, cells, column, id);
-  return {
-    id,
-    position,
-    operation: operation.operation,
-    table: operation.table,
-    record: operation.record ?? null,
-    cells: encrypted(operation.fields, "cells"),
-    expected: encrypted(operation.expected, "expected"),
-  };
 }
 
 /** The newest first, without those of SQL transactions. */

@@ -1,6 +1,5 @@
 /** Change sets: ordered changes of records that Basetide makes in the source, their approval, results and undoing. */
 export {
-  type AwaitedOperation,
   createSubmittedSet,
   endedSets,
   listWrites,
@@ -52,6 +51,7 @@ export {
 export { addsFilesByUrl, COMPUTED_TYPES, couldBecome, differingCells, otherForms } from "./compare-cells";
 export { choosingFiles, type KeptFile, keepingFiles, staleFiles, withFiles } from "./kept-files";
 export { type ListedWrite, listAllWrites } from "./list-all-writes";
+export type { AwaitedOperation } from "./new-items";
 export {
   areById,
   type CellValues,
