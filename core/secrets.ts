@@ -21,11 +21,26 @@ const ALGORITHM = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
+/** The columns that hold secrets, without their prefix `encrypted_` (`core/control/setup/encryption.ts`), and cookies. */
+type SecretPlace =
+  | `alert_webhooks.${"secret" | "url"}`
+  | `base_drafts.${"api_key" | "url"}`
+  | `bases.${"api_key" | "attachment_key" | "hash_key" | "write_secret"}`
+  | `change_items.${"after" | "before" | "cells" | "error" | "expected"}`
+  | "clusters.admin_url"
+  | `databases.${"console_password" | "password" | "reader_url" | "url"}`
+  | "console.flash"
+  | "live_feeds.secret"
+  | "sql_users.password";
+
+/** Where a secret is stored: the column, and the id of its row. */
+export type SecretContext = `${SecretPlace}:${string}`;
+
 export interface SecretBox {
-  /** Encrypts with the current key. `context` identifies where the secret is stored. */
-  encrypt(plain: string, context: string): string;
+  /** Encrypts with the current key. */
+  encrypt(plain: string, context: SecretContext): string;
   /** @throws BasetideError `secret_unreadable` if it was encrypted with another key or context */
-  decrypt(encrypted: string, context: string): string;
+  decrypt(encrypted: string, context: SecretContext): string;
   /** Was `encrypted` created with the current key? If not, a rotation must encrypt it again. */
   isCurrent(encrypted: string): boolean;
   /** The prefix of everything encrypted with the current key. */

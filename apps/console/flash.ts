@@ -4,7 +4,7 @@
  * It travels in an encrypted cookie, which the page deletes, so a reload shows neither again and no URL contains them.
  * It can be read only in the session that sent the form, and only on the page that it is for.
  */
-import type { SecretBox } from "../../core/secrets";
+import type { SecretBox, SecretContext } from "../../core/secrets";
 import type { Toast } from "../../views/frame/toasts";
 import { MOST_COOKIE, readCookie, writeCookie } from "./cookies";
 
@@ -61,6 +61,6 @@ export function noFlashCookie(consoleUrl: string): string {
   return writeCookie(NAME, "", { consoleUrl, maxAgeS: 0 });
 }
 
-function contextOf({ sessionId }: FlashContext): string {
+function contextOf({ sessionId }: FlashContext): SecretContext {
   return `console.flash:${sessionId ?? "visitor"}`;
 }

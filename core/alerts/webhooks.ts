@@ -80,7 +80,7 @@ export async function createWebhook(
     await tx`
       insert into alert_webhooks (id, account_id, name, form, host, encrypted_url, encrypted_secret, kinds)
       values (${id}, ${accountId}, ${name}, ${webhook.form}, ${url.hostname},
-        ${ctx.secrets.encrypt(url.href, urlContext(id))}, ${ctx.secrets.encrypt(secret, secretContext(id))}, ${kinds})`;
+        ${ctx.secrets.encrypt(url.href, `alert_webhooks.url:${id}`)}, ${ctx.secrets.encrypt(secret, `alert_webhooks.secret:${id}`)}, ${kinds})`;
     await note(ctx, tx, "alert_webhook.created", accountId, id, {
       name,
       host: url.hostname,
@@ -106,7 +106,7 @@ export async function updateWebhook(
   await ctx.db.begin(async (tx) => {
     const { count } = await tx`
       update alert_webhooks set name = ${name}, form = ${form}, kinds = ${kinds}, is_on = ${isOn}, host = ${host},
-        encrypted_url = coalesce(${url ? ctx.secrets.encrypt(url.href, urlContext(id)) : null}, encrypted_url)
+        encrypted_url = coalesce(${url ? ctx.secrets.encrypt(url.href, `alert_webhooks.url:${id}`) : null}, encrypted_url)
       where id = ${id} and account_id = ${accountId}`;
     if (count === 0) throw notFound(`There is no webhook ${id}`);
     const details = { name, host, form, kinds: kinds.join(" "), on: isOn };
@@ -136,8 +136,8 @@ export async function openWebhook(
     select encrypted_url, encrypted_secret from alert_webhooks where id = ${id}`;
   if (!row) throw notFound(`There is no webhook ${id}`);
   return {
-    url: secrets.decrypt(row.encrypted_url, urlContext(id)),
-    secret: secrets.decrypt(row.encrypted_secret, secretContext(id)),
+    url: secrets.decrypt(row.encrypted_url, `alert_webhooks.url:${id}`),
+    secret: secrets.decrypt(row.encrypted_secret, `alert_webhooks.secret:${id}`),
   };
 }
 
@@ -187,12 +187,4 @@ async function selectWebhooks(db: Db, where: ReturnType<Db>): Promise<Webhook[]>
     select id, account_id as "accountId", name, form, host, kinds, is_on as "isOn", created_at as "createdAt",
       delivered_at as "deliveredAt", failing_since as "failingSince", error
     from alert_webhooks where ${where} order by created_at, id`;
-}
-
-function urlContext(id: string): string {
-  return `alert_webhooks.url:${id}`;
-}
-
-function secretContext(id: string): string {
-  return `alert_webhooks.secret:${id}`;
 }

@@ -8,8 +8,6 @@
  */
 import type postgres from "postgres";
 import type { Base } from "../../core/control/bases";
-import { webhookSecretContext } from "../../core/control/feeds";
-import { passwordContext } from "../../core/control/placement/databases";
 import { newId } from "../../core/ids";
 import type { Provisioned } from "../../core/replica";
 import { createRole, nameDatabase } from "../../core/replica/provision";
@@ -56,7 +54,7 @@ async function cloneBase({ fleet, source, admin, pattern }: Cloning, user: Sourc
     await tx`
       insert into databases (id, account_id, cluster_id, name, role_name, encrypted_password)
       select ${databaseId}, account_id, cluster_id, ${named.database}, ${named.role},
-        ${secrets.encrypt(named.password, passwordContext(databaseId))}
+        ${secrets.encrypt(named.password, `databases.password:${databaseId}`)}
       from databases where id = ${pattern.database.id}`;
     await copyRow(tx, "bases", "id", pattern.id, {
       id,
@@ -91,7 +89,7 @@ async function copiedFeed(
   return {
     base_id: id,
     webhook_id: webhook.id,
-    encrypted_secret: ctx.secrets.encrypt(webhook.secretBase64, webhookSecretContext(id)),
+    encrypted_secret: ctx.secrets.encrypt(webhook.secretBase64, `live_feeds.secret:${id}`),
     cursor: 1,
   };
 }

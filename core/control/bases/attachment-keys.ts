@@ -10,7 +10,7 @@ import type { Base } from "./base-row";
 
 /** Returns a new key for the base, encrypted. */
 export function newAttachmentKey({ secrets }: Pick<Context, "secrets">, baseId: string): string {
-  return secrets.encrypt(newSecret(), keyContext(baseId));
+  return secrets.encrypt(newSecret(), `bases.attachment_key:${baseId}`);
 }
 
 /** A base whose attachments have URLs of ours, and the signer that checks them. */
@@ -36,7 +36,10 @@ export function linkedBases({ db, secrets }: Pick<Context, "db" | "secrets">) {
     const row = await rows.get(baseId);
     if (!row) return null;
     const { encryptedKey, keyVersion, ...base } = row;
-    return { ...base, signer: createSigner(secrets.decrypt(encryptedKey, keyContext(baseId)), keyVersion) };
+    return {
+      ...base,
+      signer: createSigner(secrets.decrypt(encryptedKey, `bases.attachment_key:${baseId}`), keyVersion),
+    };
   };
 }
 
@@ -46,8 +49,4 @@ export async function attachmentSigner(
   baseId: string,
 ): Promise<AttachmentSigner | undefined> {
   return (await linkedBases(ctx)(baseId))?.signer;
-}
-
-function keyContext(baseId: string): string {
-  return `bases.attachment_key:${baseId}`;
 }

@@ -118,7 +118,7 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
           state, encrypted_attachment_key, attachment_key_version, workspace_id, source_user_id, selection, encrypted_hash_key,
           unanswered_tables, ${settingColumns(db)})
         values (${id}, ${accountId}, ${base.platform}, ${source.id}, ${cleanText(source.name)},
-          ${secrets.encrypt(base.apiKey, apiKeyContext(id))}, ${destination.databaseId}, ${destination.schema},
+          ${secrets.encrypt(base.apiKey, `bases.api_key:${id}`)}, ${destination.databaseId}, ${destination.schema},
           ${settings.paused ? "paused" : "starting"},
           ${settings.ownAttachmentUrls ? newAttachmentKey(ctx, id) : null}, ${settings.ownAttachmentUrls ? 1 : 0},
           ${workspaceId}, ${userId}, ${choice?.selection ? jsonParameter(choice.selection) : null}::text::jsonb,
@@ -232,7 +232,7 @@ export async function updateSettings(
       findSourceBase(ctx, base.platform, changes.apiKey, base.sourceBaseId, base.name),
       findSourceUser(ctx, base.platform, changes.apiKey),
     ]);
-    encryptedKey = ctx.secrets.encrypt(changes.apiKey, apiKeyContext(base.id));
+    encryptedKey = ctx.secrets.encrypt(changes.apiKey, `bases.api_key:${base.id}`);
     oldKey = await openApiKey(ctx, base).catch(() => undefined);
   }
   const writes = {
@@ -348,7 +348,7 @@ export function decryptApiKey(
   { secrets }: Pick<Context, "secrets">,
   { id, encryptedApiKey }: { id: string; encryptedApiKey: string },
 ): string {
-  return secrets.decrypt(encryptedApiKey, apiKeyContext(id));
+  return secrets.decrypt(encryptedApiKey, `bases.api_key:${id}`);
 }
 
 /** Returns the base's replica, with the right to write it. @throws BasetideError `secret_unreadable` */
@@ -417,8 +417,4 @@ async function askForSync(ctx: ManagementContext, baseId: string): Promise<void>
   } catch (error) {
     ctx.log.warn({ baseId, error }, "queueing a sync failed");
   }
-}
-
-function apiKeyContext(baseId: string): string {
-  return `bases.api_key:${baseId}`;
 }

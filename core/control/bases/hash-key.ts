@@ -4,7 +4,7 @@ import { newSecret } from "../../secrets";
 
 /** Returns a new key, encrypted. */
 export function newHashKey({ secrets }: Pick<Context, "secrets">, baseId: string): string {
-  return secrets.encrypt(newSecret(), keyContext(baseId));
+  return secrets.encrypt(newSecret(), `bases.hash_key:${baseId}`);
 }
 
 /** @throws BasetideError `secret_unreadable` */
@@ -13,9 +13,5 @@ export function openHashKey(
   baseId: string,
   encrypted: string,
 ): string {
-  return secrets.decrypt(encrypted, keyContext(baseId));
-}
-
-function keyContext(baseId: string): string {
-  return `bases.hash_key:${baseId}`;
+  return secrets.decrypt(encrypted, `bases.hash_key:${baseId}`);
 }

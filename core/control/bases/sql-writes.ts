@@ -62,12 +62,12 @@ export function installedWrites(
 }
 
 async function ensureSecret({ db, secrets }: WritesContext, baseId: string): Promise<string> {
-  const made = secrets.encrypt(newSecret(), secretContext(baseId));
+  const made = secrets.encrypt(newSecret(), `bases.write_secret:${baseId}`);
   const [row] = await db<{ encrypted: string }[]>`
     update bases set encrypted_write_secret = coalesce(encrypted_write_secret, ${made})
     where id = ${baseId} and state <> 'deleting' returning encrypted_write_secret as encrypted`;
   if (!row) throw conflict("The base is being deleted");
-  return secrets.decrypt(row.encrypted, secretContext(baseId));
+  return secrets.decrypt(row.encrypted, `bases.write_secret:${baseId}`);
 }
 
 /** Returns the account and the secret of the base's triggers; undefined if they were never installed, or there is no such base. */
@@ -79,9 +79,10 @@ export async function writeAccessOf(
   const [row] = await db<{ account_id: string; encrypted: string }[]>`
     select account_id, encrypted_write_secret as encrypted from bases
     where id = ${baseId} and encrypted_write_secret is not null`;
-  return row && { accountId: row.account_id, secret: secrets.decrypt(row.encrypted, secretContext(baseId)) };
-}
-
-function secretContext(baseId: string): string {
-  return `bases.write_secret:${baseId}`;
+  return (
+    row && {
+      accountId: row.account_id,
+      secret: secrets.decrypt(row.encrypted, `bases.write_secret:${baseId}`),
+    }
+  );
 }

@@ -18,7 +18,6 @@ export {
   recordWebhookHealthy,
   saveCursor,
   saveWebhook,
-  webhookSecretContext,
   webhookSecrets,
 } from "./live-feeds";
 export { NotificationListener } from "./notifications";

@@ -231,7 +231,7 @@ export function webhookSecrets({ db, secrets }: Pick<Context, "db" | "secrets">)
   });
   return async (baseId: string): Promise<string | undefined> => {
     const encrypted = await rows.get(baseId);
-    return encrypted && secrets.decrypt(encrypted, webhookSecretContext(baseId));
+    return encrypted && secrets.decrypt(encrypted, `live_feeds.secret:${baseId}`);
   };
 }
 
@@ -269,11 +269,6 @@ export async function forgetRefusal(db: Db, baseId: string): Promise<void> {
 
 export async function forgetFeed(db: Db, baseId: string): Promise<void> {
   await db`delete from live_feeds where base_id = ${baseId}`;
-}
-
-/** The context that the encrypted secret is bound to. */
-export function webhookSecretContext(baseId: string): string {
-  return `live_feeds.secret:${baseId}`;
 }
 
 function dateOf(ms: number | undefined): Date | null {

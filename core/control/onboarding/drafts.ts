@@ -104,7 +104,7 @@ export async function setDraftKey(ctx: ManagementContext, draft: Draft, apiKey: 
   ]);
   const keepsBase = bases.some((base) => base.id === draft.sourceBase?.id);
   await ctx.db`
-    update base_drafts set encrypted_api_key = ${ctx.secrets.encrypt(apiKey, keyContext(draft.id))},
+    update base_drafts set encrypted_api_key = ${ctx.secrets.encrypt(apiKey, `base_drafts.api_key:${draft.id}`)},
       key_owner = ${owner && cleanText(owner)},
       choices = ${jsonParameter(bases)}::text::jsonb, choices_at = now(), reports_changes = ${reportsChanges},
       source_base_id = case when ${keepsBase} then source_base_id end,
@@ -171,7 +171,7 @@ export async function setDraftDestination(
     : destination;
   await ctx.db`
     update base_drafts set destination = ${JSON.stringify(kept)}::text::jsonb,
-      encrypted_url = ${isExternal ? ctx.secrets.encrypt(destination.url, destinationContext(draft.id)) : null},
+      encrypted_url = ${isExternal ? ctx.secrets.encrypt(destination.url, `base_drafts.url:${draft.id}`) : null},
       updated_at = now()
     where id = ${draft.id} and base_id is null`;
   return checks;
@@ -284,7 +284,7 @@ async function openDestination(ctx: DraftContext, id: string, kept: DraftDestina
     kind: "external",
     schema: kept.schema,
     accept_privileges: kept.accept_privileges,
-    url: ctx.secrets.decrypt(row.encrypted_url, destinationContext(id)),
+    url: ctx.secrets.decrypt(row.encrypted_url, `base_drafts.url:${id}`),
   };
 }
 
@@ -292,7 +292,7 @@ async function openKey(ctx: DraftContext, draft: Draft): Promise<string> {
   const [row] = await ctx.db<{ encrypted_api_key: string | null }[]>`
     select encrypted_api_key from base_drafts where id = ${draft.id}`;
   if (!row?.encrypted_api_key) throw conflict("Enter the API key first");
-  return ctx.secrets.decrypt(row.encrypted_api_key, keyContext(draft.id));
+  return ctx.secrets.decrypt(row.encrypted_api_key, `base_drafts.api_key:${draft.id}`);
 }
 
 async function selectDrafts(db: Db, where: ReturnType<Db>): Promise<Draft[]> {
@@ -315,12 +315,4 @@ async function selectDrafts(db: Db, where: ReturnType<Db>): Promise<Draft[]> {
 function addressOf(url: string): string {
   const { host, pathname } = new URL(url);
   return `${host}${pathname}`;
-}
-
-function keyContext(draftId: string): string {
-  return `base_drafts.api_key:${draftId}`;
-}
-
-function destinationContext(draftId: string): string {
-  return `base_drafts.url:${draftId}`;
 }

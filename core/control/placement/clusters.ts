@@ -48,16 +48,16 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
   await db`
     insert into clusters (id, name, region, location, encrypted_admin_url, public_host, public_port)
     values (${id}, ${DEFAULT_CLUSTER}, ${config.defaultRegion}, ${config.location},
-      ${secrets.encrypt(adminUrl, adminUrlContext(id))}, ${address.host}, ${address.port})
+      ${secrets.encrypt(adminUrl, `clusters.admin_url:${id}`)}, ${address.host}, ${address.port})
     on conflict (name) do nothing`;
   const [saved] = await db<{ id: string; encrypted_admin_url: string }[]>`
     select id, encrypted_admin_url from clusters where name = ${DEFAULT_CLUSTER}`;
   if (!saved)
     throw new BasetideError("internal", "The default cluster does not exist right after it was saved");
-  const isSameUrl = secrets.decrypt(saved.encrypted_admin_url, adminUrlContext(saved.id)) === adminUrl;
+  const isSameUrl = secrets.decrypt(saved.encrypted_admin_url, `clusters.admin_url:${saved.id}`) === adminUrl;
   const encrypted = isSameUrl
     ? saved.encrypted_admin_url
-    : secrets.encrypt(adminUrl, adminUrlContext(saved.id));
+    : secrets.encrypt(adminUrl, `clusters.admin_url:${saved.id}`);
   await db`
     update clusters set encrypted_admin_url = ${encrypted}, region = ${config.defaultRegion},
       location = ${config.location}, public_host = ${address.host}, public_port = ${address.port}
@@ -74,7 +74,8 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
 async function refuseTransactionPooler({ db, secrets }: SecretContext, adminUrl: string): Promise<void> {
   const [saved] = await db<{ id: string; encrypted_admin_url: string }[]>`
     select id, encrypted_admin_url from clusters where name = ${DEFAULT_CLUSTER}`;
-  if (saved && secrets.decrypt(saved.encrypted_admin_url, adminUrlContext(saved.id)) === adminUrl) return;
+  if (saved && secrets.decrypt(saved.encrypted_admin_url, `clusters.admin_url:${saved.id}`) === adminUrl)
+    return;
   try {
     await requireKeptSessions(adminUrl, "REPLICA_URL");
   } catch (error) {
@@ -119,7 +120,7 @@ export async function addCluster(
       await tx`
         insert into clusters (id, name, region, location, encrypted_admin_url, public_host, public_port)
         values (${id}, ${cluster.name}, ${cluster.region}, ${cluster.region},
-          ${ctx.secrets.encrypt(cluster.adminUrl, adminUrlContext(id))}, ${address.host}, ${address.port})`;
+          ${ctx.secrets.encrypt(cluster.adminUrl, `clusters.admin_url:${id}`)}, ${address.host}, ${address.port})`;
       const details = { name: cluster.name, region: cluster.region };
       await recordChange(tx, ctx.actor, { accountId: null, action: "cluster.added", subject: id, details });
     });
@@ -156,7 +157,7 @@ export async function changeCluster(
     throw conflict(`On that server, the URL's role may write none of the databases of the cluster "${name}"`);
   await ctx.db.begin(async (tx) => {
     await tx`
-      update clusters set encrypted_admin_url = ${ctx.secrets.encrypt(adminUrl, adminUrlContext(id))},
+      update clusters set encrypted_admin_url = ${ctx.secrets.encrypt(adminUrl, `clusters.admin_url:${id}`)},
         public_host = coalesce(${publicHost ?? null}, public_host),
         public_port = coalesce(${publicPort ?? null}::int, public_port)
       where id = ${id}`;
@@ -242,7 +243,7 @@ export function decryptAdminUrl(
   clusterId: string,
   encrypted: string,
 ): string {
-  return secrets.decrypt(encrypted, adminUrlContext(clusterId));
+  return secrets.decrypt(encrypted, `clusters.admin_url:${clusterId}`);
 }
 
 /** @throws BasetideError `not_found` */
@@ -274,10 +275,6 @@ function publicAddress(
     host: given.host ?? url.hostname.replace(/^\[|\]$/g, ""),
     port: given.port ?? (Number(url.port) || POSTGRES_PORT),
   };
-}
-
-function adminUrlContext(clusterId: string): string {
-  return `clusters.admin_url:${clusterId}`;
 }
 
 /**

@@ -29,7 +29,7 @@ export async function consoleLogin(ctx: RoleContext, database: Database): Promis
     if (made) return made;
     const password = randomPassword();
     await ensureConsoleRole(adminUrl, { ...database, database: database.name }, password);
-    const encrypted = ctx.secrets.encrypt(password, consoleContext(database.id));
+    const encrypted = ctx.secrets.encrypt(password, `databases.console_password:${database.id}`);
     await tx`update databases set encrypted_console_password = ${encrypted} where id = ${database.id}`;
     return { role: consoleRoleOf(database.role), password };
   });
@@ -43,10 +43,8 @@ export async function knownConsoleLogin(
   const [row] = await db<{ encrypted: string | null }[]>`
     select encrypted_console_password as encrypted from databases where id = ${id}`;
   if (!row?.encrypted) return undefined;
-  return { role: consoleRoleOf(role), password: secrets.decrypt(row.encrypted, consoleContext(id)) };
-}
-
-/** The context that the encrypted password of the console's role is bound to. */
-export function consoleContext(databaseId: string): string {
-  return `databases.console_password:${databaseId}`;
+  return {
+    role: consoleRoleOf(role),
+    password: secrets.decrypt(row.encrypted, `databases.console_password:${id}`),
+  };
 }

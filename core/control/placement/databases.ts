@@ -23,7 +23,7 @@ import {
 } from "../../replica";
 import { countChange, recordChange } from "../audit";
 import { type Cluster, clusterAdminUrl, installationId, pickCluster } from "./clusters";
-import { consoleContext, consoleLogin, knownConsoleLogin } from "./console-role";
+import { consoleLogin, knownConsoleLogin } from "./console-role";
 import { type Inspection, inspect } from "./external-database";
 import { externalServer, parseConnectionTarget } from "./external-url";
 import { isControlServer } from "./same-server";
@@ -132,8 +132,8 @@ export async function createHostedDatabase(
         insert into databases (
           id, account_id, cluster_id, name, role_name, encrypted_password, encrypted_console_password, connection_limit)
         select ${id}, ${accountId}, ${cluster.id}, ${made.database}, ${made.role},
-          ${ctx.secrets.encrypt(named.password, passwordContext(id))},
-          ${ctx.secrets.encrypt(consolePassword, consoleContext(id))}, ${connections}
+          ${ctx.secrets.encrypt(named.password, `databases.password:${id}`)},
+          ${ctx.secrets.encrypt(consolePassword, `databases.console_password:${id}`)}, ${connections}
         where not exists (select from databases where cluster_id is not null and name = ${made.database})`;
       if (count > 0) recorded = made;
       return count > 0;
@@ -311,7 +311,9 @@ export async function loginUrl(
 async function readingUrl(ctx: DatabaseContext, database: Database): Promise<string | undefined> {
   const [row] = await ctx.db<{ encrypted: string | null }[]>`
     select encrypted_reader_url as encrypted from databases where id = ${database.id}`;
-  return row?.encrypted ? ctx.secrets.decrypt(row.encrypted, readerUrlContext(database.id)) : undefined;
+  return row?.encrypted
+    ? ctx.secrets.decrypt(row.encrypted, `databases.reader_url:${database.id}`)
+    : undefined;
 }
 
 /** Returns the customer's URL of a database that they host. @throws BasetideError `secret_unreadable` */
@@ -319,7 +321,7 @@ async function externalUrl(ctx: DatabaseContext, database: Database): Promise<st
   const [row] = await ctx.db<{ encrypted_url: string }[]>`
     select encrypted_url from databases where id = ${database.id}`;
   if (!row) throw notFound(`There is no database ${database.id}`);
-  return parseConnectionTarget(ctx.secrets.decrypt(row.encrypted_url, urlContext(database.id))).text;
+  return parseConnectionTarget(ctx.secrets.decrypt(row.encrypted_url, `databases.url:${database.id}`)).text;
 }
 
 /**
@@ -345,7 +347,7 @@ export async function databaseCredentials(ctx: DatabaseContext, database: Databa
   if (!row) throw notFound(`There is no database ${database.id}`);
   return toCredentials(
     database,
-    ctx.secrets.decrypt(row.encrypted_password, passwordContext(database.id)),
+    ctx.secrets.decrypt(row.encrypted_password, `databases.password:${database.id}`),
     "",
   );
 }
@@ -396,7 +398,7 @@ export async function rotateCredentials(ctx: DatabaseContext, database: Database
     // A crash before the commit leaves an unknown password; another rotation repairs that.
     const password = await rotatePassword(adminUrl, role);
     await tx`
-      update databases set encrypted_password = ${ctx.secrets.encrypt(password, passwordContext(id))},
+      update databases set encrypted_password = ${ctx.secrets.encrypt(password, `databases.password:${id}`)},
         encrypted_console_password = null
       where id = ${id}`;
     const change = { accountId, subject: id, details: { name } };
@@ -415,21 +417,6 @@ export async function endDatabaseSessions(ctx: DatabaseContext, database: Databa
     throw conflict("You host this database: end the connections on your server");
   }
   await endSessionsOf(await clusterAdminUrl(ctx, database.clusterId), database.role);
-}
-
-/** The context that the encrypted password of a database is bound to. */
-export function passwordContext(databaseId: string): string {
-  return `databases.password:${databaseId}`;
-}
-
-/** The context that the encrypted reading URL of a customer's own database is bound to. */
-export function readerUrlContext(databaseId: string): string {
-  return `databases.reader_url:${databaseId}`;
-}
-
-/** The context that the encrypted URL of a customer's own database is bound to. */
-export function urlContext(databaseId: string): string {
-  return `databases.url:${databaseId}`;
 }
 
 function selectDatabases(db: Db) {

@@ -14,7 +14,6 @@ import {
   databaseAdminUrl,
   getDatabase,
   readerRoleOf,
-  urlContext,
 } from "./databases";
 import { inspect, inspectExternal } from "./external-database";
 import { type ConnectionTarget, externalServer, parseConnectionTarget, withTls } from "./external-url";
@@ -120,7 +119,7 @@ async function useExternal(
   const id = known ?? newId("database");
   const encryptedUrl = secrets.encrypt(
     report?.link.tls === undefined ? place.text : withTls(place),
-    urlContext(id),
+    `databases.url:${id}`,
   );
   // The newest URL that works is stored: its password may have changed.
   await db.begin(async (tx) => {

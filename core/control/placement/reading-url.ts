@@ -8,7 +8,7 @@ import { BasetideError, conflict } from "../../errors";
 import { recordChange } from "../audit";
 import type { DatabaseCheck } from "./database-check";
 import { requireUsable } from "./database-check";
-import { type Database, readerUrlContext } from "./databases";
+import type { Database } from "./databases";
 import { inspectReader } from "./external-database";
 import { parseConnectionTarget, withTls } from "./external-url";
 
@@ -43,7 +43,7 @@ export async function setReadingUrl(
   requireUsable(checks);
   const encrypted = ctx.secrets.encrypt(
     isEncrypted ? withTls(place) : place.text,
-    readerUrlContext(database.id),
+    `databases.reader_url:${database.id}`,
   );
   await ctx.db.begin(async (tx) => {
     await tx`update databases set encrypted_reader_url = ${encrypted} where id = ${database.id}`;

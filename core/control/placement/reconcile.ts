@@ -34,13 +34,7 @@ import {
 import { recordChange } from "../audit";
 import { type Cluster, clusterAdminUrl, installationId } from "./clusters";
 import { knownConsoleLogin } from "./console-role";
-import {
-  type Database,
-  databaseAdminUrl,
-  passwordContext,
-  readerRoleOf,
-  setDatabaseWritable,
-} from "./databases";
+import { type Database, databaseAdminUrl, readerRoleOf, setDatabaseWritable } from "./databases";
 import { checkSqlUsers, endOfPause } from "./reconcile-sql-users";
 import { recordRepair } from "./record-repair";
 import { isControlServer } from "./same-server";
@@ -74,7 +68,7 @@ export async function checkReplicas(
   const adminUrl = await clusterAdminUrl(ctx, database.clusterId);
   const [row] = await ctx.db<{ encrypted: string }[]>`
     select encrypted_password as encrypted from databases where id = ${database.id}`;
-  const password = ctx.secrets.decrypt(row!.encrypted, passwordContext(database.id));
+  const password = ctx.secrets.decrypt(row!.encrypted, `databases.password:${database.id}`);
   const { name, role, connections } = database;
   const hosted = { database: name, role, password, connections };
   const state = await examineHosted(adminUrl, hosted, database.schemas);

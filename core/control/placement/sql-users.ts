@@ -57,7 +57,7 @@ export async function sqlUserCredentials(
   const [row] = await ctx.db<{ encrypted: string }[]>`
     select encrypted_password as encrypted from sql_users where id = ${user.id}`;
   if (!row) throw notFound("This SQL user does not exist");
-  const password = ctx.secrets.decrypt(row.encrypted, sqlUserContext(user.id));
+  const password = ctx.secrets.decrypt(row.encrypted, `sql_users.password:${user.id}`);
   return toCredentials({ ...database, role: user.role }, password, "");
 }
 
@@ -84,7 +84,7 @@ export async function rotateSqlUser(
     await tx`select from sql_users where id = ${user.id} for no key update`;
     // A crash before the commit leaves an unknown password; another rotation repairs that.
     const password = await rotatePassword(adminUrl, user.role);
-    const encrypted = ctx.secrets.encrypt(password, sqlUserContext(user.id));
+    const encrypted = ctx.secrets.encrypt(password, `sql_users.password:${user.id}`);
     await tx`update sql_users set encrypted_password = ${encrypted} where id = ${user.id}`;
     const change = { accountId: database.accountId, subject: user.id, details: detailsOf(user) };
     await recordChange(tx, ctx.actor, { ...change, action: "sql_user.rotated" });
@@ -161,7 +161,9 @@ async function knownAgentLogin(
   const [row] = await ctx.db<LoginRow[]>`
     select id, role_name as role, encrypted_password as encrypted from sql_users
     where agent_id = ${agentId} and database_id = ${database.id}`;
-  return row && { role: row.role, password: ctx.secrets.decrypt(row.encrypted, sqlUserContext(row.id)) };
+  return (
+    row && { role: row.role, password: ctx.secrets.decrypt(row.encrypted, `sql_users.password:${row.id}`) }
+  );
 }
 
 /** Returns the agent's roles, by database. */
@@ -237,7 +239,7 @@ export async function loginsOf(
     name,
     role,
     isAgent,
-    password: ctx.secrets.decrypt(encrypted, sqlUserContext(id)),
+    password: ctx.secrets.decrypt(encrypted, `sql_users.password:${id}`),
   }));
 }
 
@@ -249,7 +251,7 @@ async function addUser(
   const adminUrl = await hostOf(ctx, database);
   const id = newId("sql_user");
   const { role, password } = nameDatabase();
-  const encrypted = ctx.secrets.encrypt(password, sqlUserContext(id));
+  const encrypted = ctx.secrets.encrypt(password, `sql_users.password:${id}`);
   const home = { ...database, database: database.name };
   try {
     await ctx.db.begin(async (tx) => {
@@ -330,9 +332,4 @@ function listed(key: string, objects: string[]): Record<string, string> {
 /** `database` is an id: the activity page shows the name of its base. */
 function detailsOf({ name, databaseId }: Pick<SqlUser, "name" | "databaseId">) {
   return { name, database: databaseId };
-}
-
-/** The context that the encrypted password of a SQL user is bound to. */
-function sqlUserContext(id: string): string {
-  return `sql_users.password:${id}`;
 }

@@ -5,6 +5,7 @@
  */
 import type { Context } from "../../context";
 import { isBasetideError } from "../../errors";
+import type { SecretContext } from "../../secrets";
 import { recordChange } from "../audit";
 import { examineTwoFactors, rotateTwoFactors } from "./two-factor-encryption";
 
@@ -40,8 +41,8 @@ export async function encryptedColumns({ db }: Pick<Context, "db">): Promise<Enc
 }
 
 /** The context that an encrypted value is bound to. */
-export function contextOf({ table, column }: EncryptedColumn, id: string): string {
-  return `${table}.${column.slice("encrypted_".length)}:${id}`;
+export function contextOf({ table, column }: EncryptedColumn, id: string): SecretContext {
+  return `${table}.${column.slice("encrypted_".length)}:${id}` as SecretContext;
 }
 
 interface EncryptionCount {

@@ -42,7 +42,6 @@ import {
   recordWebhookHealthy,
   saveCursor,
   saveWebhook,
-  webhookSecretContext,
 } from "../feeds";
 import { requestRepairs, settleCatchUp } from "../jobs";
 import { measuredSizes } from "../onboarding";
@@ -110,7 +109,7 @@ export function createSyncHost(ctx: HostContext, pollMs?: number): Host {
         return { ...feed, isSecretReadable: isReadable(ctx, id, encryptedSecret) };
       },
       saveWebhook(id, replaced, { secretBase64, ...webhook }) {
-        const encryptedSecret = ctx.secrets.encrypt(secretBase64, webhookSecretContext(id));
+        const encryptedSecret = ctx.secrets.encrypt(secretBase64, `live_feeds.secret:${id}`);
         return saveWebhook(db, id, replaced, { ...webhook, encryptedSecret });
       },
       recordHealthy: (id, webhookId, expiresMs) => recordWebhookHealthy(db, id, webhookId, expiresMs),
@@ -133,7 +132,7 @@ function isReadable(
   encrypted: string | null,
 ): boolean {
   try {
-    if (encrypted !== null) secrets.decrypt(encrypted, webhookSecretContext(baseId));
+    if (encrypted !== null) secrets.decrypt(encrypted, `live_feeds.secret:${baseId}`);
     return true;
   } catch {
     return false;

@@ -6,12 +6,11 @@ import { createWebhook } from "../../../core/alerts";
 import { createBase, openApiKey, replicaTarget } from "../../../core/control/bases";
 import { newAttachmentKey } from "../../../core/control/bases/attachment-keys";
 import { newHashKey } from "../../../core/control/bases/hash-key";
-import { webhookSecretContext } from "../../../core/control/feeds";
 import { createDraft, setDraftKey } from "../../../core/control/onboarding";
 import { createSqlUser, databaseCredentials, getDatabase } from "../../../core/control/placement";
 import { examineEncryption, rotateEncryption } from "../../../core/control/setup";
 import { contextOf, type EncryptedColumn, encryptedColumns } from "../../../core/control/setup/encryption";
-import { createSecretBox } from "../../../core/secrets";
+import { createSecretBox, type SecretContext } from "../../../core/secrets";
 import { consoleClient } from "../../support/console-client";
 import { PASSWORD } from "../../support/console-support";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
@@ -49,7 +48,7 @@ async function plant(): Promise<{ baseId: string; databaseId: string }> {
     where id = ${draft.id}`;
   await ctx.db`
     insert into live_feeds (base_id, webhook_id, encrypted_secret)
-    values (${base.id}, 'ach1', ${ctx.secrets.encrypt("mac", webhookSecretContext(base.id))})
+    values (${base.id}, 'ach1', ${ctx.secrets.encrypt("mac", `live_feeds.secret:${base.id}`)})
     on conflict (base_id) do update set webhook_id = 'ach1', encrypted_secret = excluded.encrypted_secret`;
   const item = `chi_${randomBytes(10).toString("hex")}`;
   const set = `chs_${item.slice(4)}`;
@@ -152,7 +151,7 @@ test("a value that changes while it is encrypted again keeps the change", async 
   const secrets = {
     ...turned.secrets,
     // A user saves another key between the read and the write.
-    encrypt(plain: string, context: string) {
+    encrypt(plain: string, context: SecretContext) {
       if (context === `bases.api_key:${baseId}`) pending.push(save());
       return turned.secrets.encrypt(plain, context);
     },

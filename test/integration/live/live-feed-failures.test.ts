@@ -27,7 +27,10 @@ describe("a webhook", () => {
   test("is created again if its secret cannot be decrypted", async () => {
     const { live } = await opened();
     const [{ id } = { id: "" }] = live.webhooks();
-    const stranger = createSecretBox([Buffer.alloc(32, 7).toString("base64")]).encrypt("secret", "elsewhere");
+    const stranger = createSecretBox([Buffer.alloc(32, 7).toString("base64")]).encrypt(
+      "secret",
+      "live_feeds.secret:other",
+    );
     await sql(`update live_feeds set encrypted_secret = '${stranger}' where base_id = '${live.base.id}'`);
     const from = new Date();
     await live.worker().open();
