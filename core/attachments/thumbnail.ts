@@ -2,13 +2,13 @@
  * Reads a thumbnail that the source has made of an attachment, so that a page of the console shows it as an image of its
  * own: no other host learns who looks at which record.
  *
- * The address comes from the source's answer, and is refused unless it is allowed (`core/net/guarded-get.ts`). Only the bytes decide what it is: a picture
+ * The address comes from the source's answer, and is refused unless it is allowed (`core/net/guarded-request.ts`). Only the bytes decide what it is: a picture
  * of pixels, or nothing. An SVG or a page named like a picture is nothing.
  */
 import { Turns } from "../async";
 import type { Config } from "../config";
 import { BasetideError } from "../errors";
-import { guardedGet } from "../net";
+import { guardedRequest } from "../net";
 
 /** Of one account at a time; the next ones wait. Browsers open as many connections to a host. */
 const AT_ONCE = 6;
@@ -56,7 +56,7 @@ async function fetchBytes(
   url: string,
   { privateDestinations, upstreamTimeoutMs }: Pick<Config, "privateDestinations" | "upstreamTimeoutMs">,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
-  const { status, bytes } = await guardedGet(url, {
+  const { status, bytes } = await guardedRequest(url, {
     allowed: privateDestinations,
     signal: AbortSignal.timeout(upstreamTimeoutMs),
     mostBytes: MOST_BYTES,

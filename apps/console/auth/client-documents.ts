@@ -3,7 +3,7 @@
  * choose, so behind the address guard. The library caches them, limits how many it reads, and checks what they say.
  */
 import type { Config } from "../../../core/config";
-import { guardedGet } from "../../../core/net";
+import { guardedRequest } from "../../../core/net";
 
 /** The library refuses longer ones. */
 const MOST_BYTES = 5 * 1024;
@@ -23,7 +23,7 @@ export function documentFetch(config: Pick<Config, "privateDestinations">, netwo
   return async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const url = input instanceof Request ? input.url : String(input);
     const signals = [AbortSignal.timeout(timeoutMs), ...(init?.signal ? [init.signal] : [])];
-    const { status, headers, bytes } = await guardedGet(url, {
+    const { status, headers, bytes } = await guardedRequest(url, {
       allowed: config.privateDestinations,
       signal: AbortSignal.any(signals),
       mostBytes: MOST_BYTES,

@@ -1,5 +1,5 @@
 /**
- * Reads from an address that somebody else has chosen.
+ * Sends requests to an address that somebody else has chosen.
  *
  * The host is resolved once and refused unless all its addresses are allowed (`address-guard.ts`). The connection goes to
  * a checked address, so a later change of the DNS entry has no effect. Redirects are not followed.
@@ -11,15 +11,18 @@ import { isIP, type LookupFunction } from "node:net";
 import type { Config } from "../config";
 import { kindOfAddress, whyRefused } from "./address-guard";
 
-interface GuardedGet {
+interface GuardedRequest {
+  /** Of a POST. Without it, the request is a GET. */
+  body?: string | undefined;
   allowed: Config["privateDestinations"];
   /** Aborts everything under way. */
   signal: AbortSignal;
-  /** What is read of the body, bytes: of a longer one, a byte more than this. */
+  /** What is read of the answer's body, bytes: of a longer one, a byte more than this. 0: it is not waited for. */
   mostBytes: number;
   headers?: Record<string, string>;
-  /** For tests: certificates that are trusted, and names that no server knows. */
+  /** For tests: certificates that are trusted. */
   ca?: string | undefined;
+  /** Returns the addresses of a host, which are checked. */
   resolve?: ((host: string) => Promise<string[]>) | undefined;
 }
 
@@ -30,8 +33,8 @@ interface GuardedAnswer {
 }
 
 /** @throws Error if an address is not allowed or the host cannot be reached; that of the signal */
-export async function guardedGet(url: string, options: GuardedGet): Promise<GuardedAnswer> {
-  const { allowed, signal, mostBytes, headers = {}, ca, resolve: find = addressesOf } = options;
+export async function guardedRequest(url: string, options: GuardedRequest): Promise<GuardedAnswer> {
+  const { body, allowed, signal, mostBytes, headers = {}, ca, resolve: find = addressesOf } = options;
   const { protocol, hostname } = new URL(url);
   const host = hostname.replace(/^\[(.*)\]$/, "$1");
   const allow = (addresses: string[]) => {
@@ -51,7 +54,8 @@ export async function guardedGet(url: string, options: GuardedGet): Promise<Guar
       );
   };
   const settings: RequestOptions & { ca?: string | undefined } = {
-    headers,
+    method: body === undefined ? "GET" : "POST",
+    headers: { ...headers, ...(body !== undefined && { "content-length": String(Buffer.byteLength(body)) }) },
     lookup: guarded,
     agent: false,
     signal,
@@ -67,6 +71,7 @@ export async function guardedGet(url: string, options: GuardedGet): Promise<Guar
         resolve({ status: response.statusCode ?? 0, headers: headersOf(response.headers), bytes });
         response.destroy();
       };
+      if (mostBytes === 0) return end();
       response.on("data", (part: Buffer) => {
         size += part.length;
         parts.push(part);
@@ -77,7 +82,7 @@ export async function guardedGet(url: string, options: GuardedGet): Promise<Guar
       response.on("aborted", () => reject(new Error(`${host} ended the connection`)));
     });
     sent.on("error", reject);
-    sent.end();
+    sent.end(body);
   });
 }
 
