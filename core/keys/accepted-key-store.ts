@@ -4,12 +4,12 @@ import { withTimeout } from "../async";
 import type { Db } from "../context";
 import type { Logger } from "../log";
 import { LruMap } from "../lru-map";
+import { MOST_REMEMBERED } from "./key-hash";
 
 /** How long the control plane's answer about a base is used, ms. */
 export const LOOKUP_AGE_MS = 3000;
 /** A control plane that does not answer within this time counts as unavailable, and is not asked again for as long, ms. */
 export const CONTROL_PATIENCE_MS = 1000;
-const MAX_BASES = 2000;
 
 interface Lookup {
   at: number;
@@ -18,7 +18,7 @@ interface Lookup {
 }
 
 export function acceptedKeyStore({ db, log }: { db: Db; log: Logger }, now: () => number) {
-  const lookups = new LruMap<string, Lookup>(MAX_BASES);
+  const lookups = new LruMap<string, Lookup>(MOST_REMEMBERED);
   /** The running change of each key: a removal must not be overtaken by an earlier store. */
   const changes = new Map<string, Promise<unknown>>();
   let awayUntil = -Infinity;

@@ -18,7 +18,7 @@ import type { Db } from "../context";
 import type { Logger } from "../log";
 import { LruMap } from "../lru-map";
 import { acceptedKeyStore } from "./accepted-key-store";
-import { type KeyHasher, keyHasher } from "./key-hash";
+import { type KeyHasher, keyHasher, MOST_REMEMBERED } from "./key-hash";
 
 /** How long an accepted key may use the base's queue without another acceptance, ms. */
 const ACCEPTED_MS = 24 * 3600_000;
@@ -30,8 +30,6 @@ const REFUSED_MS = 60_000;
 const STORE_EVERY_MS = 5 * 60_000;
 /** 403s without a 2xx in between that end an acceptance: a single one may be about one table or one field. */
 const MOST_FORBIDDEN = 10;
-const MAX_ACCEPTED = 20_000;
-const MAX_REFUSED = 5000;
 
 interface Entry {
   acceptedAt: number;
@@ -55,8 +53,8 @@ export class AcceptedKeys {
   readonly hash: KeyHasher;
   readonly #store: ReturnType<typeof acceptedKeyStore>;
   readonly #now: () => number;
-  readonly #accepted = new LruMap<string, Entry>(MAX_ACCEPTED);
-  readonly #refusedUntil = new LruMap<string, number>(MAX_REFUSED);
+  readonly #accepted = new LruMap<string, Entry>(MOST_REMEMBERED);
+  readonly #refusedUntil = new LruMap<string, number>(MOST_REMEMBERED);
 
   constructor(ctx: { db: Db; log: Logger; config: Config }, now: () => number = () => performance.now()) {
     this.hash = keyHasher(ctx.config);

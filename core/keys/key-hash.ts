@@ -6,8 +6,8 @@ import { createHmac } from "node:crypto";
 import { LruMap } from "../lru-map";
 import { loadSecretKeys } from "../secrets";
 
-/** Number of cached hashes, so that a client's later requests need no HMAC. */
-export const REMEMBERED_KEYS = 5000;
+/** Keys, bases or networks of which a process remembers something: anyone can send it others. */
+export const MOST_REMEMBERED = 20_000;
 /** Longer headers are not cached, because unknown clients could fill the memory with them. */
 const MAX_REMEMBERED_LENGTH = 512;
 const PURPOSE = "accepted keys";
@@ -19,7 +19,8 @@ export function keyHasher(config: Parameters<typeof loadSecretKeys>[0]): KeyHash
   const secret = createHmac("sha256", Buffer.from(loadSecretKeys(config)[0], "base64"))
     .update(PURPOSE)
     .digest();
-  const remembered = new LruMap<string, string>(REMEMBERED_KEYS);
+  // A client's later requests need no HMAC.
+  const remembered = new LruMap<string, string>(MOST_REMEMBERED);
   return (sourceBaseId, authorization) => {
     const named = `${sourceBaseId}\n${authorization}`;
     const known = remembered.get(named);

@@ -2,7 +2,7 @@
 import type { Context } from "../context";
 import { decryptApiKey } from "../control/bases";
 import { LruMap } from "../lru-map";
-import { authorizationOf, type KeyHasher, REMEMBERED_KEYS } from "./key-hash";
+import { authorizationOf, type KeyHasher, MOST_REMEMBERED } from "./key-hash";
 
 interface BaseWithKey {
   id: string;
@@ -14,7 +14,7 @@ interface BaseWithKey {
 export type IsOwnKey = (base: BaseWithKey, hash: string) => boolean;
 
 export function ownKeys(ctx: Pick<Context, "secrets">, hashOf: KeyHasher): IsOwnKey {
-  const remembered = new LruMap<string, string>(REMEMBERED_KEYS);
+  const remembered = new LruMap<string, string>(MOST_REMEMBERED);
   return (base, hash) => {
     const named = `${base.id} ${base.encryptedApiKey}`;
     let own = remembered.get(named);

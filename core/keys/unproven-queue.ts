@@ -13,6 +13,7 @@
  */
 import { type BudgetShare, networksAround, RateWindow, SharedBudget } from "../http";
 import { LruMap } from "../lru-map";
+import { MOST_REMEMBERED } from "./key-hash";
 
 interface UnprovenLimits {
   /** Entries, waiting or being served, over all bases and networks. */
@@ -32,7 +33,6 @@ const LIMITS: UnprovenLimits = {
   servedPerBase: 4,
   perMinute: 120,
 };
-const MAX_NETWORKS = 20_000;
 /** How long a network stays behind others after a refusal, ms. */
 const REFUSED_MS = 10 * 60_000;
 
@@ -65,9 +65,9 @@ export class UnprovenQueue {
   readonly #places: SharedBudget<"base">;
   readonly #arrivals: RateWindow;
   /** When each network of a base was last served, as a sequence number. */
-  readonly #servedAs = new LruMap<string, number>(MAX_NETWORKS);
+  readonly #servedAs = new LruMap<string, number>(MOST_REMEMBERED);
   /** When the source last refused a key of each network for a base, ms. */
-  readonly #refusedAt = new LruMap<string, number>(MAX_NETWORKS);
+  readonly #refusedAt = new LruMap<string, number>(MOST_REMEMBERED);
   #served = 0;
 
   constructor(limits: Partial<UnprovenLimits> = {}) {

@@ -8,6 +8,7 @@ export {
   checkedText,
   cleanText,
   connectControl,
+  IDLE_TIMEOUT_SECONDS,
   isForeignKeyViolation,
   isUniqueViolation,
   jsonParameter,

@@ -5,7 +5,7 @@
 
 import { withTimeout } from "../async";
 import type { Db } from "../context";
-import { REPAIR_CLAIMS } from "../control/jobs";
+import { QUARANTINED_AFTER } from "../control/jobs";
 import type { Logger } from "../log";
 import { asControlError, cleanText } from "../postgres";
 import { strictest } from "../source";
@@ -139,7 +139,7 @@ export class Repairs {
         where due_at <= now() and base_id <> all (${except})
           and ${isAskedFor(this.#db)} and ${isOn(this.#db, isExternal)} and not exists (
             select from repairs as deadly
-            where deadly.base_id = r.base_id and deadly.unsettled >= ${REPAIR_CLAIMS} and deadly.due_at > now())
+            where deadly.base_id = r.base_id and deadly.unsettled >= ${QUARANTINED_AFTER} and deadly.due_at > now())
         order by due_at limit 1 for update of r skip locked
       ), due as (
         select r.base_id, r.table_ref, r.record_id
@@ -221,7 +221,7 @@ export class Repairs {
   /** Duration of a claim after `before` claims that were not settled. */
   #claimed(before: ReturnType<Db>) {
     return this.#db`least(${MAX_CLAIM_SECONDS},
-      ${CLAIM_SECONDS} * power(2, greatest(0, ${before} - ${REPAIR_CLAIMS - 2}))) * interval '1 s'`;
+      ${CLAIM_SECONDS} * power(2, greatest(0, ${before} - ${QUARANTINED_AFTER - 2}))) * interval '1 s'`;
   }
 
   async #insert({ base, tableRef, ids }: Repair): Promise<void> {
@@ -240,7 +240,7 @@ export class Repairs {
       where (select count(*) from repairs as r where r.base_id = b.id) < ${MAX_PER_BASE}
       on conflict (base_id, table_ref, record_id) do update
         set recorded_at = excluded.recorded_at, attempts = 0, due_at = case
-          when repairs.unsettled >= ${REPAIR_CLAIMS} then greatest(repairs.due_at, excluded.due_at)
+          when repairs.unsettled >= ${QUARANTINED_AFTER} then greatest(repairs.due_at, excluded.due_at)
           else excluded.due_at end`;
   }
 }

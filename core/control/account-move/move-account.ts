@@ -31,8 +31,6 @@ import { insertAccount, type Transfer } from "./transfer";
  */
 const DRAIN_MS = 6000;
 const MARGIN_MS = 5000;
-/** How long a worker may take to release a base. A worker that is frozen for longer can no longer write. */
-const RELEASE_MS = 20_000;
 
 export interface MoveOptions {
   isMerging: boolean;
@@ -160,7 +158,7 @@ async function drain(source: PlaneContext, accountId: string, drainMs: number): 
     select (extract(epoch from now() - began_at) * 1000)::float8 as stopped_ms, base_ids
     from account_moves where account_id = ${accountId}`;
   const { stopped_ms, base_ids } = move!;
-  await Promise.all(base_ids.map((id) => untilReleased(db, id, RELEASE_MS)));
+  await Promise.all(base_ids.map((id) => untilReleased(db, id)));
   await wait(Math.max(0, drainMs - stopped_ms), new AbortController().signal);
   await requireProxies(source);
 }

@@ -1,9 +1,10 @@
 /** Links to set a password: creates those that operators hand out, and completes the use of any link. */
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
 import { notFound } from "../../errors";
 import { newId } from "../../ids";
+import { newSecret } from "../../secrets";
 import { recordUserEvent } from "../audit";
 
 const LIFE = "1 hour";
@@ -17,7 +18,7 @@ const LIFE = "1 hour";
  */
 export async function makeResetLink(db: Db, email: string, actor?: Actor): Promise<string> {
   const address = email.trim().toLowerCase();
-  const token = randomBytes(24).toString("base64url");
+  const token = newSecret();
   await db.begin(async (tx) => {
     const [user] = await tx<{ id: string; email: string }[]>`
       select id, email from users where email = ${address}`;

@@ -34,9 +34,6 @@ type DeleteContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor"
 /** Without the platforms, a webhook at the source is left to expire. */
 type DeleteBaseContext = DeleteContext & Partial<Pick<ManagementContext, "platforms" | "metrics">>;
 
-/** How long to wait for the worker that has the base to notice. It can no longer write in any case. */
-const NOTICE_MS = 5000;
-
 const QUARANTINED =
   "Three attempts to delete this base crashed the process, so it is not retried automatically. The operator can complete the deletion";
 /** How long to try to close a database that a customer hosts; this is a courtesy. */
@@ -82,7 +79,7 @@ async function carryOut(
   const { id, schema } = base.database;
   const database = await getDatabase(ctx.db, id);
   if (!isCautious) await closeOnce(ctx, base, database);
-  await untilReleased(ctx.db, base.id, NOTICE_MS);
+  await untilReleased(ctx.db, base.id);
   if (!isCautious) await removeWebhookOf(ctx, base);
   if (moveDatabaseId) await endMove(ctx, { id: base.id, schema }, moveDatabaseId);
   await withDatabaseLocked(ctx, database, async (tx) => {

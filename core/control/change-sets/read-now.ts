@@ -6,13 +6,10 @@
  */
 import type { Context } from "../../context";
 import { MeteredSource, type RateLimiter } from "../../limiter";
-import { type Platform, platformById } from "../../source";
+import { limitsOfKey, type Platform, platformById } from "../../source";
 import { type Base, connectOwn, sourceAccess } from "../bases";
 import { quotaKeyOf } from "../budgets";
 import type { CellValues } from "./operations";
-
-/** Records of one call. */
-const MOST_IDS = 100;
 
 /** Cells by the ids of their fields, by record; a record that does not exist is missing. */
 export type RecordsNow = ReadonlyMap<string, CellValues>;
@@ -43,10 +40,11 @@ export async function readRecordsNow(
     signal,
   });
   const found = new Map<string, CellValues>();
+  const { pageSize } = limitsOfKey(quotaKeyOf(base));
   for (const [tableId, ids] of wanted) {
     const distinct = [...new Set(ids)];
-    for (let from = 0; from < distinct.length; from += MOST_IDS) {
-      const records = await source.listRecords(tableId, distinct.slice(from, from + MOST_IDS));
+    for (let from = 0; from < distinct.length; from += pageSize) {
+      const records = await source.listRecords(tableId, distinct.slice(from, from + pageSize));
       for (const { id, fields } of records) found.set(id, fields as CellValues);
     }
   }

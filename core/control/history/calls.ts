@@ -5,11 +5,9 @@
  *      base sees the totals.
  */
 import type { Db } from "../../context";
-import { DAY_MS, HOUR_MS } from "../../time-units";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../time-units";
 import { quotaKeyOf, quotaUse } from "../budgets";
 import { bucketsUntil } from "./buckets";
-
-const MINUTES = 60;
 
 export interface CallTotals {
   at: Date;
@@ -46,7 +44,7 @@ export async function callsOver(
   now: Date,
 ): Promise<CallHistory> {
   if (per === "minute") {
-    const { minutes } = await quotaUse(db, base, MINUTES);
+    const { minutes } = await quotaUse(db, base, HOUR_MS / MINUTE_MS);
     const buckets = minutes.map(({ minute, sync, client }) => ({ at: minute, sync, client, console: 0 }));
     return { buckets, callers: [] };
   }

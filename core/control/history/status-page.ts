@@ -4,17 +4,15 @@
  * SP1. Only who has the link sees it, until it is turned off or replaced. It shows names and ages of bases, never a row,
  *      a table, an id or the text of an error.
  */
-import { randomBytes } from "node:crypto";
 import { SharedLookup } from "../../async";
 import type { Actor, Context, Db } from "../../context";
+import { newSecret } from "../../secrets";
 import { DAY_MS } from "../../time-units";
 import { recordChange } from "../audit";
 import { type BaseStatus, listBaseSummaries, statusOf } from "../status";
 import type { PeriodKind } from "./periods";
 
-/** Of the link: 192 bits cannot be guessed. */
-const TOKEN_BYTES = 24;
-const TOKEN_FORM = /^[\w-]{32}$/;
+const TOKEN_FORM = /^[\w-]{43}$/;
 const DAYS = 90;
 
 /** Seconds of a day in which the base was not current, by cause; null: it did not exist yet. */
@@ -42,7 +40,7 @@ export async function newStatusPage(
   accountId: string,
   actor: Actor,
 ): Promise<void> {
-  await setToken(db, accountId, randomBytes(TOKEN_BYTES).toString("base64url"), actor);
+  await setToken(db, accountId, newSecret(), actor);
 }
 
 export async function turnOffStatusPage(

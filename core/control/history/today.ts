@@ -1,5 +1,6 @@
 /** What the list of bases shows with their states: the calls of the day, and the lag of the last day. */
 import type { Db } from "../../context";
+import { DAY_MS, HOUR_MS } from "../../time-units";
 
 export interface BaseToday {
   /** Calls to the source since midnight (UTC), by sync and by clients. */
@@ -8,7 +9,7 @@ export interface BaseToday {
   lagMs: (number | null)[];
 }
 
-export const HOURS = 24;
+export const HOURS = DAY_MS / HOUR_MS;
 
 /** Returns them for the rows `b` of bases that match `where`, in one query. */
 export async function todayOf(db: Db, where: ReturnType<Db>, now: Date): Promise<Map<string, BaseToday>> {

@@ -1,5 +1,5 @@
 /** Jobs and requests of bases, and the quarantine of those that crash processes. */
 export { forgetJobs, untilReleased } from "./jobs-of-base";
-export { type Quarantine, quarantine, REPAIR_CLAIMS, retryQuarantined } from "./quarantine";
+export { type Quarantine, quarantine, retryQuarantined } from "./quarantine";
 export { requestCatchUp, requestRepairs, settleCatchUp } from "./repair-requests";
-export { attempt, forgetTask, type QuarantinedTask } from "./task-attempts";
+export { attempt, forgetTask, QUARANTINED_AFTER, type QuarantinedTask } from "./task-attempts";

@@ -2,15 +2,13 @@
 import type { Db } from "../../context";
 
 const POLL_MS = 50;
+/** How long a worker may take to notice that it must release a base. One that is frozen can no longer write in any case. */
+const NOTICE_MS = 5000;
 
-/** Waits until no worker holds the base. @returns false if one still does after `timeoutMs` */
-export async function untilReleased(db: Db, baseId: string, timeoutMs: number): Promise<boolean> {
-  const until = performance.now() + timeoutMs;
-  while (await isHeld(db, baseId)) {
-    if (performance.now() >= until) return false;
-    await Bun.sleep(POLL_MS);
-  }
-  return true;
+/** Waits until no worker holds the base, for a few seconds at most. */
+export async function untilReleased(db: Db, baseId: string): Promise<void> {
+  const until = performance.now() + NOTICE_MS;
+  while ((await isHeld(db, baseId)) && performance.now() < until) await Bun.sleep(POLL_MS);
 }
 
 /** Deletes the base's jobs from the queue. */

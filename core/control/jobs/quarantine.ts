@@ -1,9 +1,6 @@
 /** Lists everything that is quarantined because it crashed processes, for the operator. */
 import type { Db } from "../../context";
-import { forgetTask, type QuarantinedTask, quarantinedTasks } from "./task-attempts";
-
-/** Claims of a repair in a row whose proxy crashed: from then on the base's repairs are delayed more and more. */
-export const REPAIR_CLAIMS = 3;
+import { forgetTask, QUARANTINED_AFTER, type QuarantinedTask, quarantinedTasks } from "./task-attempts";
 
 export interface Quarantine {
   /** Bases whose syncs crashed processes. */
@@ -19,7 +16,7 @@ export async function quarantine(db: Db): Promise<Quarantine> {
     select base_id as id from base_crashes where quarantines > 0 order by base_id`;
   const repairs = await db<Quarantine["repairs"]>`
     select base_id as "baseId", count(*)::int as records from repairs
-    where unsettled >= ${REPAIR_CLAIMS} group by base_id order by base_id`;
+    where unsettled >= ${QUARANTINED_AFTER} group by base_id order by base_id`;
   return { baseIds: bases.map(({ id }) => id), tasks: await quarantinedTasks(db), repairs: [...repairs] };
 }
 

@@ -7,11 +7,13 @@
  */
 import type { Db } from "../../context";
 
-const QUARANTINED_AFTER = 3;
-/** Pause after an attempt began, s, doubled by each crash: until then another process may still be running it. */
+/** Of repairs, too: from then on those of the base are delayed more and more. */
+export const QUARANTINED_AFTER = 3;
+/**
+ * Pause after an attempt began, s, doubled by each crash and each failure: until then another process may still be running
+ * it.
+ */
 const FIRST_PAUSE_SECONDS = 60;
-/** Pause after an attempt that failed, s; doubled by each failure. */
-const FIRST_FAILURE_PAUSE_SECONDS = 30;
 const MAX_PAUSE_SECONDS = 3600;
 
 interface Task {
@@ -52,7 +54,7 @@ export async function attempt<T>(
   } catch (error) {
     await db`
       update task_attempts set unended = 0, failures = failures + 1, due_at = now() + least(${MAX_PAUSE_SECONDS},
-        ${FIRST_FAILURE_PAUSE_SECONDS} * power(2, least(failures, 20))) * interval '1 s'
+        ${FIRST_PAUSE_SECONDS} * power(2, least(failures, 20))) * interval '1 s'
       where task = ${task} and subject = ${subject}`.catch(() => {});
     throw error;
   }

@@ -6,8 +6,8 @@ import { estimateSize, type PlatformFacts, type SourceTable, strictest, type Tab
 
 /** Tables whose first page is read: a call each, and the user waits. */
 const MEASURED_TABLES = 10;
-/** How long larger tables are sampled: the user waits. */
-const SAMPLING_MS = 3000;
+/** How long a person waits for what is optional: that larger tables are sampled, and some checks of a key. */
+export const OPTIONAL_PATIENCE_MS = 4000;
 
 export interface BaseSize {
   tables: number;
@@ -36,7 +36,7 @@ interface Measured {
  * @throws BasetideError the source's error for the first table; if another one cannot be read, it is not counted
  */
 export async function measureBase(of: Measured, tables: SourceTable[]): Promise<BaseSize> {
-  const sampling = AbortSignal.any([of.signal, AbortSignal.timeout(SAMPLING_MS)]);
+  const sampling = AbortSignal.any([of.signal, AbortSignal.timeout(OPTIONAL_PATIENCE_MS)]);
   const sizes: BaseSize["sizes"] = {};
   let isKnown = tables.length <= MEASURED_TABLES;
   let [records, calls] = [0, Math.max(0, tables.length - MEASURED_TABLES)];

@@ -7,10 +7,8 @@ import { MeteredSource, neverRetry, rateLimiterOf } from "../../limiter";
 import { platformById, type SourceBase } from "../../source";
 import { listSourceBases, type ManagementContext } from "../bases";
 import { quotaKeyOf } from "../budgets";
-import { type BaseSize, measureBase } from "./base-size";
+import { type BaseSize, measureBase, OPTIONAL_PATIENCE_MS } from "./base-size";
 
-/** The user waits for these checks, and can go on without them. */
-const OPTIONAL_PATIENCE_MS = 4000;
 /** How the calls appear in the usage of a base that is connected. */
 const SHOWN_AS = "console";
 

@@ -6,6 +6,7 @@ import type { ServerUrl } from "../../external";
 import { kindOfHost } from "../../net";
 import {
   CERTIFICATE_CODES,
+  CONNECT_SECONDS,
   ipv6OnlyProblem,
   isConnectionError,
   isNotWritable,
@@ -27,7 +28,6 @@ import {
 import { checkServer, describeServer, FIRST_REPLICA_VERSION, poolerProblem } from "./database-check";
 import { readOnlyProblem } from "./database-settings";
 
-export const CHECK_CONNECT_SECONDS = 5;
 /** What a visit of autovacuum takes in a database where it finds nothing to do, ms of CPU. */
 const VISIT_MS = 4;
 /** A little more than one percent of a core. */
@@ -87,7 +87,7 @@ export async function checkCluster(adminUrl: string): Promise<CheckResult[]> {
 }
 
 function connectAdmin(url: ServerUrl, session: SessionOptions): postgres.Sql {
-  const options = { max: 1, connect_timeout: CHECK_CONNECT_SECONDS, onnotice: () => {} };
+  const options = { max: 1, connect_timeout: CONNECT_SECONDS, onnotice: () => {} };
   const connection = { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER };
   return openForCheck(url, { ...options, connection }, session);
 }

@@ -7,7 +7,7 @@
  */
 import type { Sql } from "postgres";
 import type { Context } from "../../context";
-import { WATCHED_BY_SERVER } from "../../postgres";
+import { CONNECT_SECONDS, WATCHED_BY_SERVER } from "../../postgres";
 import { SAFE_SEARCH_PATH, serverPool } from "../../replica";
 import { type Database, databaseReaderUrl } from "./databases";
 
@@ -17,13 +17,10 @@ export type ReaderSql = Sql;
 const MAX_CONNECTIONS = 2;
 /** Seconds. A person who turns pages keeps the connection. */
 const IDLE_TIMEOUT = 20;
-const CONNECT_TIMEOUT = 8;
-/** How long a statement waits if the server is full, ms. */
+/** How long a statement waits if the server is full, or for a lock, ms. A change of a table takes less. */
 const PATIENCE_MS = 3000;
 /** Longest time of a statement, ms. */
 export const READER_STATEMENT_MS = 5000;
-/** A change of a table takes less. */
-const LOCK_MS = 3000;
 /** Pools without open connections cost almost nothing. */
 const MOST_POOLS = 200;
 
@@ -67,7 +64,7 @@ function open(url: Awaited<ReturnType<typeof databaseReaderUrl>>): ReaderSql {
   const options = {
     max: MAX_CONNECTIONS,
     idle_timeout: IDLE_TIMEOUT,
-    connect_timeout: CONNECT_TIMEOUT,
+    connect_timeout: CONNECT_SECONDS,
     prepare: false,
     fetch_types: false,
     onnotice: () => {},
@@ -76,7 +73,7 @@ function open(url: Awaited<ReturnType<typeof databaseReaderUrl>>): ReaderSql {
       search_path: SAFE_SEARCH_PATH,
       default_transaction_read_only: true,
       statement_timeout: READER_STATEMENT_MS,
-      lock_timeout: LOCK_MS,
+      lock_timeout: PATIENCE_MS,
       // Compiling takes longer than it saves in statements that return a page.
       jit: "off",
       idle_in_transaction_session_timeout: 2 * READER_STATEMENT_MS,

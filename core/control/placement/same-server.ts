@@ -4,8 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { Db } from "../../context";
-import { serverPool } from "../../replica";
-import { CHECK_CONNECT_SECONDS } from "./cluster-check";
+import { withAdmin } from "../../replica";
 
 /**
  * Whether the cluster is on the control plane's server, where every role may connect to the control plane's database.
@@ -26,19 +25,16 @@ export async function sharesOpenControl(db: Db, adminUrl: string): Promise<boole
  */
 export async function isControlServer(db: Db, adminUrl: string): Promise<boolean> {
   const [high, low] = [randomBytes(4).readInt32BE(), randomBytes(4).readInt32BE()];
-  const options = { max: 1, connect_timeout: CHECK_CONNECT_SECONDS, onnotice: () => {} };
-  const { sql: cluster } = serverPool(adminUrl, options, { use: "admin" });
-  try {
-    // The lock belongs to the transaction: it works through poolers too, and is always released.
-    return await db.begin(async (tx) => {
-      await tx`select pg_advisory_xact_lock(${high}::int, ${low}::int)`;
-      const [seen] = await cluster`
+  // The lock belongs to the transaction: it works through poolers too, and is always released.
+  return db.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(${high}::int, ${low}::int)`;
+    const seen = await withAdmin(
+      adminUrl,
+      (cluster) => cluster`
         select from pg_locks
         where locktype = 'advisory' and granted and objsubid = 2
-          and classid = (${high}::bigint & 4294967295)::oid and objid = (${low}::bigint & 4294967295)::oid`;
-      return seen !== undefined;
-    });
-  } finally {
-    await cluster.end({ timeout: 1 });
-  }
+          and classid = (${high}::bigint & 4294967295)::oid and objid = (${low}::bigint & 4294967295)::oid`,
+    );
+    return seen.length > 0;
+  });
 }

@@ -6,7 +6,7 @@ import type { Sql } from "postgres";
 import { Counter } from "prom-client";
 import { withTimeout } from "../../async";
 import type { Context } from "../../context";
-import { WATCHED_BY_SERVER } from "../../postgres";
+import { IDLE_TIMEOUT_SECONDS, WATCHED_BY_SERVER } from "../../postgres";
 import type { Running } from "../../process";
 import {
   connectionsOfUser,
@@ -29,7 +29,6 @@ const CONSOLE_SUFFIX = consoleRoleOf("");
 const EVERY_MS = 3000;
 /** A cluster that takes longer to answer is reported. Until it has, checks skip it. */
 const CLUSTER_TIMEOUT_MS = 10_000;
-const IDLE_TIMEOUT_SECONDS = 30;
 
 type WatchContext = Pick<Context, "config" | "db" | "secrets" | "log" | "metrics">;
 

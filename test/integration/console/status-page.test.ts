@@ -45,7 +45,7 @@ const change = (value: string, from?: "cross-site") =>
   ask("/account/status", { account: owner, form: { change: value }, ...(from ? { from } : {}) });
 const link = async () => {
   const { text } = await ask("/account/status", { account: owner });
-  return /\/status\/[\w-]{32}/.exec(text)?.[0];
+  return /\/status\/[\w-]{43}/.exec(text)?.[0];
 };
 
 test("the page is off until it is turned on, shows freshness and nothing else, and a new link ends the old one", async () => {
