@@ -11,6 +11,7 @@ import { actorOf, type CurrentUser } from "../accounts";
 import { recordChange } from "../audit";
 import { getBase, type ManagementContext, revokeAttachmentLinks } from "../bases";
 import {
+  type Database,
   endDatabaseSessions,
   endSqlUserSessions,
   listDatabases,
@@ -109,23 +110,33 @@ async function endMembership(
   });
 }
 
+/** No cluster waits for another one, and one that does not answer is asked once. */
 async function rotateAll(
   ctx: ManagementContext & { actor: Actor },
   accountId: string,
 ): Promise<Revocation[]> {
-  const done: Revocation[] = [];
-  for (const database of await listDatabases(ctx.db, accountId)) {
-    const error = await reasonOf(async () => {
-      await rotateCredentials(ctx, database);
-      await endDatabaseSessions(ctx, database);
-      for (const user of await listSqlUsers(ctx.db, database.id)) {
-        await rotateSqlUser(ctx, database, user);
-        await endSqlUserSessions(ctx, database, user);
-      }
-    });
-    done.push({ id: database.id, name: database.name, error });
+  const databases = await listDatabases(ctx.db, accountId);
+  const errors = new Map<string, BasetideError | null>();
+  const rotateOn = async (own: Database[]) => {
+    let away: BasetideError | null = null;
+    for (const database of own) {
+      const error: BasetideError | null =
+        away ?? (await rotate(ctx, database).then(() => null, asBasetideError));
+      errors.set(database.id, error);
+      if (error?.code === "replica_unavailable") away = error;
+    }
+  };
+  await Promise.all([...Map.groupBy(databases, ({ clusterId }) => clusterId).values()].map(rotateOn));
+  return databases.map(({ id, name }) => ({ id, name, error: errors.get(id)?.message ?? null }));
+}
+
+async function rotate(ctx: ManagementContext & { actor: Actor }, database: Database): Promise<void> {
+  await rotateCredentials(ctx, database);
+  await endDatabaseSessions(ctx, database);
+  for (const user of await listSqlUsers(ctx.db, database.id)) {
+    await rotateSqlUser(ctx, database, user);
+    await endSqlUserSessions(ctx, database, user);
   }
-  return done;
 }
 
 async function revokeAllLinks(
@@ -137,22 +148,14 @@ async function revokeAllLinks(
     where account_id = ${accountId} and encrypted_attachment_key is not null and state <> 'deleting' order by id`;
   const done: Revocation[] = [];
   for (const { id, name } of bases) {
-    const error = await reasonOf(async () =>
-      revokeAttachmentLinks(ctx, await getBase(ctx.db, id, accountId)),
+    const revoke = async () => revokeAttachmentLinks(ctx, await getBase(ctx.db, id, accountId));
+    const error = await revoke().then(
+      () => null,
+      (reason: unknown) => asBasetideError(reason).message,
     );
     done.push({ id, name, error });
   }
   return done;
-}
-
-/** Returns why it failed, or null if it succeeded. */
-async function reasonOf(work: () => Promise<unknown>): Promise<string | null> {
-  try {
-    await work();
-    return null;
-  } catch (error) {
-    return asBasetideError(error).message;
-  }
 }
 
 function remaining(options: RemovalOptions, databases: Revocation[], links: Revocation[]): string[] {

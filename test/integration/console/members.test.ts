@@ -2,7 +2,8 @@
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { createToken } from "../../../core/control/accounts";
-import { endSessionsOf } from "../../../core/replica";
+import { newId } from "../../../core/ids";
+import { endSessionsOf, withAdmin } from "../../../core/replica";
 import { asAdmin } from "../../support/admin";
 import { type TestConsole, testConsole } from "../../support/console-support";
 import { caller, connectBase } from "../../support/control-support";
@@ -120,6 +121,49 @@ test("S16: the API does the same, and lists what was rotated and what still work
     ({ action }: { action: string }) => action === "credentials.rotated",
   );
   expect(log).toMatchObject({ actor: { kind: "token", name: "test" } });
+}, 240_000);
+
+test("a removal asks a cluster that does not answer once, and rotates what is on the others", async () => {
+  const { owner, userId, call, url } = await team();
+  const seen = await url();
+  const { db, secrets } = made.control.ctx;
+  let asked = 0;
+  using silent = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open: (socket) => {
+        asked++;
+        socket.end();
+      },
+      data: () => {},
+    },
+  });
+  const id = newId("cluster");
+  const address = secrets.encrypt(`postgres://u:p@127.0.0.1:${silent.port}/db`, `clusters.admin_url:${id}`);
+  await db`
+    insert into clusters (id, name, region, encrypted_admin_url, public_host, public_port)
+    values (${id}, ${id}, 'away', ${address}, 'away.example', 5432)`;
+  const away = [newId("database"), newId("database")];
+  for (const one of away)
+    await db`
+      insert into databases (id, account_id, cluster_id, name, role_name, encrypted_password, created_at)
+      values (${one}, ${owner.accountId}, ${id}, ${one}, ${one}, 'x', '2020-01-01')`;
+  const remove = { token: owner.token, body: { rotate_credentials: true } };
+  const { body } = await call("DELETE", `/api/v1/members/${userId}`, remove);
+  const errors = new Map(body.databases.map((one: { id: string; error: string }) => [one.id, one.error]));
+  expect(errors.size).toBe(3);
+  expect(errors.get(away[0])).toMatch(/./);
+  expect(errors.get(away[1])).toBe(errors.get(away[0]));
+  expect([...errors.values()].filter((error) => error === null)).toHaveLength(1);
+  const once = asked;
+  await expect(
+    withAdmin(`postgres://u:p@127.0.0.1:${silent.port}/db`, async (sql) => sql`select 1`),
+  ).rejects.toThrow();
+  expect(once).toBe(asked - once);
+  expect(await opens(seen)).toBe(false);
+  await db`delete from databases where cluster_id = ${id}`;
+  await db`delete from clusters where id = ${id}`;
 }, 240_000);
 
 test("a member who leaves revokes nothing of the account's", async () => {
