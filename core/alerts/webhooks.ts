@@ -3,7 +3,6 @@
  *
  * The URL and the secret that signs messages are both encrypted. The secret is shown once, when it is created.
  */
-import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../context";
 import { recordChange } from "../control/audit";
 import { conflict, invalid, notFound } from "../errors";
@@ -81,11 +80,8 @@ export async function createWebhook(
       insert into alert_webhooks (id, account_id, name, form, host, encrypted_url, encrypted_secret, kinds)
       values (${id}, ${accountId}, ${name}, ${webhook.form}, ${url.hostname},
         ${ctx.secrets.encrypt(url.href, `alert_webhooks.url:${id}`)}, ${ctx.secrets.encrypt(secret, `alert_webhooks.secret:${id}`)}, ${kinds})`;
-    await note(ctx, tx, "alert_webhook.created", accountId, id, {
-      name,
-      host: url.hostname,
-      kinds: kinds.join(" "),
-    });
+    const details = { name, host: url.hostname, kinds: kinds.join(" ") };
+    await recordChange(tx, ctx.actor, { accountId, action: "alert_webhook.created", subject: id, details });
   });
   return { webhook: await getWebhook(ctx.db, id, accountId), secret };
 }
@@ -110,7 +106,7 @@ export async function updateWebhook(
       where id = ${id} and account_id = ${accountId}`;
     if (count === 0) throw notFound(`There is no webhook ${id}`);
     const details = { name, host, form, kinds: kinds.join(" "), on: isOn };
-    await note(ctx, tx, "alert_webhook.changed", accountId, id, details);
+    await recordChange(tx, ctx.actor, { accountId, action: "alert_webhook.changed", subject: id, details });
   });
   return getWebhook(ctx.db, id, accountId);
 }
@@ -123,7 +119,8 @@ export async function deleteWebhook(
   await ctx.db.begin(async (tx) => {
     const { count } = await tx`delete from alert_webhooks where id = ${id} and account_id = ${accountId}`;
     if (count === 0) throw notFound(`There is no webhook ${id}`);
-    await note(ctx, tx, "alert_webhook.deleted", accountId, id, { name });
+    const change = { accountId, subject: id, details: { name } };
+    await recordChange(tx, ctx.actor, { ...change, action: "alert_webhook.deleted" });
   });
 }
 
@@ -169,17 +166,6 @@ async function checkUrl(
     throw error;
   }
   return url;
-}
-
-async function note(
-  { actor }: Pick<Context, "actor">,
-  tx: TransactionSql,
-  action: "alert_webhook.created" | "alert_webhook.changed" | "alert_webhook.deleted",
-  accountId: string,
-  subject: string,
-  details: Record<string, string | boolean>,
-): Promise<void> {
-  await recordChange(tx, actor, { accountId, action, subject, details });
 }
 
 async function selectWebhooks(db: Db, where: ReturnType<Db>): Promise<Webhook[]> {

@@ -146,9 +146,7 @@ export interface Bearer extends Account {
 const lookups = new WeakMap<Db, SharedLookup<Account & TokenRow>>();
 
 function lookupIn(db: Db): SharedLookup<Account & TokenRow> {
-  const known = lookups.get(db);
-  if (known) return known;
-  const lookup = new SharedLookup(async (hashes) => {
+  const look = async (hashes: string[]) => {
     const found = await db<(Account & TokenRow)[]>`
       select a.id, a.email, a.is_operator as "isOperator", t.id as token_id, t.name as token_name, t.token_hash as hash,
         t.scopes, t.agent_id, t.created_by, case when t.created_by is null then 'owner' else m.role end as role,
@@ -157,9 +155,8 @@ function lookupIn(db: Db): SharedLookup<Account & TokenRow> {
         left join account_members as m on m.account_id = a.id and m.user_id = t.created_by
       where t.token_hash = any (${hashes}) and (t.expires_at is null or t.expires_at > now())`;
     return new Map(found.map((one) => [one.hash, one]));
-  });
-  lookups.set(db, lookup);
-  return lookup;
+  };
+  return lookups.getOrInsertComputed(db, () => new SharedLookup(look));
 }
 
 /**

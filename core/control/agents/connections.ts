@@ -54,9 +54,7 @@ interface AccessTokenRow {
 const lookups = new WeakMap<Db, SharedLookup<AccessTokenRow>>();
 
 function lookupIn(db: Db): SharedLookup<AccessTokenRow> {
-  const known = lookups.get(db);
-  if (known) return known;
-  const lookup = new SharedLookup(async (hashes) => {
+  const look = async (hashes: string[]) => {
     const found = await db<AccessTokenRow[]>`
       select t.token as hash, t.client_id, t.scopes::jsonb as scopes, o.scopes::jsonb as consented,
         t.resources::jsonb as resources, g.id as agent_id, g.account_id, m.role
@@ -67,9 +65,8 @@ function lookupIn(db: Db): SharedLookup<AccessTokenRow> {
         left join account_members as m on m.account_id = g.account_id and m.user_id = t.user_id
       where t.token = any (${hashes}) and t.expires_at > now() and t.revoked is null`;
     return new Map(found.map((one) => [one.hash, one]));
-  });
-  lookups.set(db, lookup);
-  return lookup;
+  };
+  return lookups.getOrInsertComputed(db, () => new SharedLookup(look));
 }
 
 /** Whether the header has a token of a client that a member has connected; any other is of a program. */

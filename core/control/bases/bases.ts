@@ -9,6 +9,7 @@ import { counted } from "../../format";
 import { newId, rowById } from "../../ids";
 import { cleanText, isUniqueViolation, jsonParameter } from "../../postgres";
 import type { ReaderTarget } from "../../replica";
+import { newSecret } from "../../secrets";
 import { type Platform, platformById, type SourceBase, type SourceSelection } from "../../source";
 import { recordChange } from "../audit";
 import { getWorkspace, quotaKeyOf } from "../budgets";
@@ -26,7 +27,6 @@ import {
 } from "../placement";
 import { newAttachmentKey } from "./attachment-keys";
 import { type Base, selectBases } from "./base-row";
-import { newHashKey } from "./hash-key";
 import { applyKey, removeWebhook } from "./remove-webhook";
 import { checkChoice, readSelectableWith } from "./selectable";
 import { settingAssignments, settingColumns, settingDetails, settingValues } from "./setting-values";
@@ -122,7 +122,7 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
           ${settings.paused ? "paused" : "starting"},
           ${settings.ownAttachmentUrls ? newAttachmentKey(ctx, id) : null}, ${settings.ownAttachmentUrls ? 1 : 0},
           ${workspaceId}, ${userId}, ${choice?.selection ? jsonParameter(choice.selection) : null}::text::jsonb,
-          ${choice?.selection ? newHashKey(ctx, id) : null}, ${jsonParameter(choice?.unanswered ?? [])}::text::jsonb,
+          ${choice?.selection ? secrets.encrypt(newSecret(), `bases.hash_key:${id}`) : null}, ${jsonParameter(choice?.unanswered ?? [])}::text::jsonb,
           ${settingValues(db, settings)})`;
       // A base that was moved to another control plane, and is connected here again.
       await tx`delete from moved_bases where platform = ${base.platform} and source_base_id = ${source.id}`;
@@ -411,7 +411,7 @@ function alreadyConnected(base: NewBase): BasetideError {
 }
 
 /** Wakes a worker. Never fails: the queue's reconciler finds every active base without a job. */
-async function askForSync(ctx: ManagementContext, baseId: string): Promise<void> {
+export async function askForSync(ctx: ManagementContext, baseId: string): Promise<void> {
   try {
     await ctx.queue.requestSync(baseId);
   } catch (error) {

@@ -13,7 +13,6 @@ import {
   selectedSource,
 } from "../../source";
 import { decryptApiKey } from "./bases";
-import { openHashKey } from "./hash-key";
 
 /** What a base stores about reading its source. */
 interface SourceAccess {
@@ -21,7 +20,7 @@ interface SourceAccess {
   encryptedApiKey: string;
   /** Null: everything is copied. */
   selection: SourceSelection | null;
-  /** Null until a selection is made. */
+  /** For the hashes of its cells. It never changes: hashes would no longer join. Null until a selection is made. */
   encryptedHashKey: string | null;
 }
 
@@ -42,7 +41,7 @@ export function selectingOf(
   if (!selection) return undefined;
   // Without its key, a cell would have to be shown or lost.
   if (encryptedHashKey === null) throw new BasetideError("secret_unreadable");
-  return { selection, hash: createCellHash(openHashKey(ctx, id, encryptedHashKey)) };
+  return { selection, hash: createCellHash(ctx.secrets.decrypt(encryptedHashKey, `bases.hash_key:${id}`)) };
 }
 
 /** Reads what the base stores. @throws BasetideError `not_found` */

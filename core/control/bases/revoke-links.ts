@@ -3,7 +3,7 @@ import { conflict } from "../../errors";
 import { recordChange } from "../audit";
 import { newAttachmentKey } from "./attachment-keys";
 import type { Base } from "./base-row";
-import { getBase, type ManagementContext } from "./bases";
+import { askForSync, getBase, type ManagementContext } from "./bases";
 
 /**
  * Ends every existing attachment link at once, by replacing the key. A requested sync rewrites the rows with such
@@ -23,9 +23,6 @@ export async function revokeAttachmentLinks(ctx: ManagementContext, base: Base):
     const { accountId, id } = base;
     await recordChange(tx, ctx.actor, { accountId, action: "base.attachment_links_revoked", subject: id });
   });
-  // Must not fail the request: the links are revoked, and the queue's reconciler finds the base.
-  await ctx.queue.requestSync(base.id).catch((error: unknown) => {
-    ctx.log.warn({ baseId: base.id, error }, "queueing a sync failed");
-  });
+  await askForSync(ctx, base.id);
   return getBase(ctx.db, base.id);
 }

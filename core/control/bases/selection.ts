@@ -1,11 +1,11 @@
 /** Reads and changes what of a base is copied. */
 import { conflict } from "../../errors";
 import { jsonParameter } from "../../postgres";
+import { newSecret } from "../../secrets";
 import { isTableCopied, type SourceSchema, type SourceSelection } from "../../source";
 import { type AuditDetails, recordChange } from "../audit";
 import type { Base } from "./base-row";
-import { getBase, type ManagementContext, openApiKey } from "./bases";
-import { newHashKey } from "./hash-key";
+import { askForSync, getBase, type ManagementContext, openApiKey } from "./bases";
 import { checkChoice, readSelectableWith, type SelectableContext } from "./selectable";
 
 /**
@@ -36,7 +36,7 @@ export async function setSelection(
   await ctx.db.begin(async (tx) => {
     const [row] = await tx`
       update bases set selection = ${selection && jsonParameter(selection)}::text::jsonb,
-        encrypted_hash_key = coalesce(encrypted_hash_key, ${selection && newHashKey(ctx, base.id)}),
+        encrypted_hash_key = coalesce(encrypted_hash_key, ${selection && ctx.secrets.encrypt(newSecret(), `bases.hash_key:${base.id}`)}),
         unanswered_tables = ${jsonParameter(unanswered)}::text::jsonb,
         rests_until = null, schema_check_requested_at = now()
       where id = ${base.id} and state <> 'deleting' returning id`;
@@ -45,12 +45,7 @@ export async function setSelection(
     const details = detailsOf(checked, schema);
     await recordChange(tx, ctx.actor, { accountId, action: "base.selection_changed", subject: id, details });
   });
-  // Must not fail the request: the selection is stored, and the queue's reconciler finds the base.
-  if (base.state !== "paused") {
-    await ctx.queue.requestSync(base.id).catch((error: unknown) => {
-      ctx.log.warn({ baseId: base.id, error }, "queueing a sync failed");
-    });
-  }
+  if (base.state !== "paused") await askForSync(ctx, base.id);
   return getBase(ctx.db, base.id);
 }
 

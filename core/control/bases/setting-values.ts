@@ -52,8 +52,32 @@ type SettingsJson = {
           : Required<AskedIndex>[];
 };
 
-/** Settings that are lists: their columns are JSON, and their forms differ in the API. */
-const lists: ReadonlySet<SettingSpec["type"]> = new Set(["indexes", "names", "fields"]);
+/** Settings that are lists, whose columns are JSON: an entry in the API, and in the audit log. */
+const lists = {
+  indexes: {
+    json: ({ table, column, kind }: IndexSetting): Required<AskedIndex> => ({ table, column, kind }),
+    text: ({ table, column }: IndexSetting) => `${table}.${column}`,
+  },
+  names: {
+    json: ({ tableId, fieldId, name }: OwnName): Required<AskedName> => ({
+      table_id: tableId,
+      field_id: fieldId,
+      name,
+    }),
+    text: ({ tableId, fieldId, name }: OwnName) =>
+      `${fieldId === null ? tableId : `${tableId}.${fieldId}`}: ${name}`,
+  },
+  fields: {
+    json: ({ tableId, fieldId }: MutedField): AskedField => ({ table_id: tableId, field_id: fieldId }),
+    text: ({ tableId, fieldId }: MutedField) => `${tableId}.${fieldId}`,
+  },
+};
+
+/** Undefined for a setting that is no list. */
+function listOf(type: SettingSpec["type"]) {
+  type Entry = { json(entry: unknown): unknown; text(entry: unknown): string };
+  return (lists as Partial<Record<SettingSpec["type"], unknown>>)[type] as Entry | undefined;
+}
 
 /** The settings among a base's columns. */
 export function settingsOf(row: SettingsRow): BaseSettings {
@@ -88,7 +112,7 @@ export function settingAssignments(db: Db, given: Partial<BaseSettings>) {
 }
 
 function parameter(db: Db, { type }: Setting, value: unknown) {
-  if (lists.has(type)) return db`${value === undefined ? null : jsonParameter(value)}::text::jsonb`;
+  if (listOf(type)) return db`${value === undefined ? null : jsonParameter(value)}::text::jsonb`;
   return db`${(value as boolean | number | undefined) ?? null}`;
 }
 
@@ -98,10 +122,8 @@ function joined(db: Db, parts: PendingQuery<Row[]>[]) {
 
 export function settingsJson(values: BaseSettings): SettingsJson {
   const entries = settingList.map(({ name, key, type }) => {
-    const value = values[key];
-    if (type === "names") return [name, (value as OwnName[]).map(asAskedName)];
-    if (type === "fields") return [name, (value as MutedField[]).map(asAskedField)];
-    return [name, type === "indexes" ? (value as IndexSetting[]).map(asAsked) : value];
+    const list = listOf(type);
+    return [name, list ? (values[key] as unknown[]).map(list.json) : values[key]];
   });
   return Object.fromEntries(entries) as SettingsJson;
 }
@@ -114,7 +136,7 @@ export function settingsFromJson(
   json: Partial<Omit<SettingsJson, "indexes" | "own_names" | "muted_fields">>,
 ): Partial<BaseSettings> {
   const given = settingList.filter(
-    ({ name, type }) => !lists.has(type) && json[name as keyof typeof json] !== undefined,
+    ({ name, type }) => !listOf(type) && json[name as keyof typeof json] !== undefined,
   );
   return Object.fromEntries(given.map(({ name, key }) => [key, json[name as keyof typeof json]]));
 }
@@ -124,12 +146,12 @@ export function settingDetails(changes: Partial<BaseSettings>): AuditDetails {
   const given = settingList.filter(({ key }) => changes[key] !== undefined);
   return Object.fromEntries(
     given.map(({ name, key, type }) => {
-      const value = changes[key];
-      if (type === "names") return [name, describeOwnNames(value as OwnName[])];
-      if (type === "fields") return [name, describeFields(value as MutedField[])];
+      const list = listOf(type);
       return [
         name,
-        type === "indexes" ? (value as IndexSetting[]).map(pathOf).join(", ") : (value as boolean | number),
+        list
+          ? inShort((changes[key] as unknown[]).map(list.text).join(", "))
+          : (changes[key] as boolean | number),
       ];
     }),
   );
@@ -142,33 +164,6 @@ export function interruptedBy(before: BaseSettings, now: BaseSettings): Interrup
   );
   if (changed.some(({ interrupts }) => interrupts === "every sync")) return "every sync";
   return changed.length > 0 ? "updates" : "nothing";
-}
-
-function asAsked({ table, column, kind }: IndexSetting): Required<AskedIndex> {
-  return { table, column, kind };
-}
-
-function pathOf({ table, column }: IndexSetting): string {
-  return `${table}.${column}`;
-}
-
-function asAskedName({ tableId, fieldId, name }: OwnName): Required<AskedName> {
-  return { table_id: tableId, field_id: fieldId, name };
-}
-
-function describeOwnNames(names: readonly OwnName[]): string {
-  const all = names.map(
-    ({ tableId, fieldId, name }) => `${fieldId === null ? tableId : `${tableId}.${fieldId}`}: ${name}`,
-  );
-  return inShort(all.join(", "));
-}
-
-function asAskedField({ tableId, fieldId }: MutedField): AskedField {
-  return { table_id: tableId, field_id: fieldId };
-}
-
-function describeFields(fields: readonly MutedField[]): string {
-  return inShort(fields.map(({ tableId, fieldId }) => `${tableId}.${fieldId}`).join(", "));
 }
 
 /** Values of the audit log are short. */

@@ -4,7 +4,6 @@
  * An invitation is a link with 32 random bytes, of which only the SHA-256 is stored. It is bound to the invited
  * address: only a user who is signed in with that address can accept it, so a forwarded link is useless.
  */
-import { createHash } from "node:crypto";
 import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
 import { BasetideError, conflict, invalid, notFound } from "../../errors";
@@ -18,6 +17,7 @@ import {
   denial,
   type GivenRole,
   givenRoles,
+  hashToken,
   type Role,
 } from "../accounts";
 import { recordChange } from "../audit";
@@ -85,7 +85,7 @@ export async function inviteMember<Permit>(
   await db.begin(async (tx) => {
     await tx`
       insert into invitations (id, account_id, email, role, token_hash, invited_by, expires_at)
-      values (${newId("invitation")}, ${accountId}, ${email}, ${role}, ${hash(token)}, ${currentUser.userId},
+      values (${newId("invitation")}, ${accountId}, ${email}, ${role}, ${hashToken(token)}, ${currentUser.userId},
         now() + ${INVITATION_LIFE}::interval)
       on conflict (account_id, email) do update
         set role = excluded.role, token_hash = excluded.token_hash, invited_by = excluded.invited_by,
@@ -133,7 +133,7 @@ export function linkedInvitations(db: Db): (token: string) => Promise<FoundInvit
       where i.token_hash = any (${hashes}) and i.expires_at > now()`;
     return new Map(found.map((invitation) => [invitation.hash, invitation]));
   });
-  return async (token) => (await invitations.get(hash(token))) ?? null;
+  return async (token) => (await invitations.get(hashToken(token))) ?? null;
 }
 
 /**
@@ -145,7 +145,7 @@ export async function acceptInvitation(db: Db, currentUser: CurrentUser, token: 
   await db.begin(async (tx) => {
     // Deleted first: one that was withdrawn or used meanwhile is not valid.
     const [invitation] = await tx<Omit<FoundInvitation, "account">[]>`
-      delete from invitations where token_hash = ${hash(token)} and expires_at > now()
+      delete from invitations where token_hash = ${hashToken(token)} and expires_at > now()
       returning id, account_id as "accountId", email, role`;
     if (!invitation) throw notFound("This invitation has expired or was withdrawn");
     if (invitation.email !== currentUser.email) {
@@ -208,8 +208,4 @@ export function checkRole(given: string): GivenRole {
 
 function requireOwner(role: Role): void {
   if (!can(role, "members")) throw new BasetideError("forbidden", denial(role, "members"));
-}
-
-function hash(token: string): string {
-  return createHash("sha256").update(token).digest("hex");
 }

@@ -419,7 +419,8 @@ export async function endDatabaseSessions(ctx: DatabaseContext, database: Databa
   await endSessionsOf(await clusterAdminUrl(ctx, database.clusterId), database.role);
 }
 
-function selectDatabases(db: Db) {
+/** The query of all databases, without conditions. */
+export function selectDatabases(db: Db) {
   return db`
     select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
       c.location, coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,

@@ -1,9 +1,9 @@
 /** Compares the roles of a hosted database's SQL users with what the control plane expects. */
-import { type CheckResult, problem, warning } from "../../check-result";
+import { type CheckResult, warning } from "../../check-result";
 import type { Context } from "../../context";
 import { dropSqlUserRole, examineSqlUserRoles, restoreSqlUserRole, type SqlUserRole } from "../../replica";
 import type { Database } from "./databases";
-import { recordRepair } from "./record-repair";
+import { repairable } from "./record-repair";
 import { applySqlUserWrites } from "./sql-user-writes";
 import type { SqlUserLogin } from "./sql-users";
 
@@ -29,10 +29,7 @@ export async function checkSqlUsers(
   );
   const results: CheckResult[] = [];
   const add = (message: string, remedy: string, work: () => Promise<void>) =>
-    results.push({
-      ...problem("replica", `${database.name}: ${message}`, remedy),
-      fix: () => recordRepair(ctx, database, message, work),
-    });
+    results.push(repairable(ctx, database, message, remedy, work));
   for (const [index, state] of states.entries()) {
     const { user, isWritable, who } = members[index]!;
     const restore = async () => {

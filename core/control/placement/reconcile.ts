@@ -34,9 +34,15 @@ import {
 import { recordChange } from "../audit";
 import { type Cluster, clusterAdminUrl, installationId } from "./clusters";
 import { knownConsoleLogin } from "./console-role";
-import { type Database, databaseAdminUrl, readerRoleOf, setDatabaseWritable } from "./databases";
+import {
+  type Database,
+  databaseAdminUrl,
+  readerRoleOf,
+  selectDatabases,
+  setDatabaseWritable,
+} from "./databases";
 import { checkSqlUsers, endOfPause } from "./reconcile-sql-users";
-import { recordRepair } from "./record-repair";
+import { repairable } from "./record-repair";
 import { isControlServer } from "./same-server";
 import { applyWriteDefaults } from "./sql-user-writes";
 import { loginsOf, type SqlUserLogin } from "./sql-users";
@@ -51,12 +57,10 @@ export async function replicaDatabases({
   db,
 }: Pick<Context, "db">): Promise<(Database & { schemas: string[] })[]> {
   return db<(Database & { schemas: string[] })[]>`
-    select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
-      coalesce(d.external_host, '') as host, coalesce(d.external_port, 0) as port, d.is_writable as "isWritable",
-      d.connection_limit as connections, d.encrypted_reader_url is not null as "hasReader",
-      d.accepts_privileges as "acceptsPrivileges", array_agg(b.schema_name order by b.schema_name) as schemas
-    from databases as d join bases as b on b.database_id = d.id and b.state <> 'deleting'
-    group by d.id order by d.id`;
+    select d.*, s.schemas from (${selectDatabases(db)}) as d, lateral (
+      select array_agg(schema_name order by schema_name) as schemas from bases
+      where database_id = d.id and state <> 'deleting') as s
+    where s.schemas is not null order by d.id`;
 }
 
 /** @throws BasetideError `replica_unavailable`, `secret_unreadable` */
@@ -150,11 +154,7 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
     remedy: string,
     work: () => Promise<void>,
     result: typeof problem | typeof warning = problem,
-  ) =>
-    results.push({
-      ...result("replica", `${name}: ${message}`, remedy),
-      fix: () => recordRepair(ctx, examined, message, work),
-    });
+  ) => results.push(repairable(ctx, examined, message, remedy, work, result));
 
   if (!state.hasDatabase || !state.hasRole) {
     const what = [state.hasDatabase ? "" : "database", state.hasRole ? "" : "role"]
@@ -236,18 +236,10 @@ async function checkExternal(
   const installed = database.schemas.filter((schema) => !missing.includes(schema));
   const dropped = await checkRelations(ctx, database, url, installed);
   if (missing.length === 0) return dropped;
+  const named = { ...database, name: `${database.host}/${database.name}` };
   const message = `schema ${missing.join(", ")} does not exist`;
-  return [
-    {
-      ...problem(
-        "replica",
-        `${database.host}/${database.name}: ${message}`,
-        "creates it again, and syncs it",
-      ),
-      fix: () => recordRepair(ctx, database, message, () => install(ctx, database, url, missing)),
-    },
-    ...dropped,
-  ];
+  const restore = () => install(ctx, database, url, missing);
+  return [repairable(ctx, named, message, "creates it again, and syncs it", restore), ...dropped];
 }
 
 /** Finds dropped objects of installed replicas. A worker restores them within minutes, too, if the base syncs. */
@@ -262,10 +254,8 @@ async function checkRelations(
     const dropped = await droppedRelations(url, schema);
     if (dropped.length === 0) continue;
     const message = `dropped outside Basetide: ${dropped.join(", ")}`;
-    results.push({
-      ...problem("replica", `${database.name}: ${message}`, "creates it again, and syncs it"),
-      fix: () => recordRepair(ctx, database, message, () => install(ctx, database, url, [schema])),
-    });
+    const restore = () => install(ctx, database, url, [schema]);
+    results.push(repairable(ctx, database, message, "creates it again, and syncs it", restore));
   }
   return results;
 }

@@ -1,15 +1,22 @@
-/** Runs a repair of a database's check, and records it in the audit log. */
+/** Results of a database's checks that can be repaired; the audit log records the repair. */
+import { type CheckResult, problem } from "../../check-result";
 import type { Context } from "../../context";
 import { recordChange } from "../audit";
 import type { Database } from "./databases";
 
-export async function recordRepair(
-  ctx: Pick<Context, "db" | "actor">,
-  { accountId, id, name }: Database,
-  what: string,
+/** @param remedy what `work` does */
+export function repairable(
+  { db, actor }: Pick<Context, "db" | "actor">,
+  { accountId, id, name }: Pick<Database, "accountId" | "id" | "name">,
+  message: string,
+  remedy: string,
   work: () => Promise<void>,
-): Promise<void> {
-  await work();
-  const change = { accountId, subject: id, details: { database: name, what } };
-  await recordChange(ctx.db, ctx.actor, { ...change, action: "service.repaired" });
+  result: (check: "replica", message: string, remedy: string) => CheckResult = problem,
+): CheckResult {
+  const fix = async () => {
+    await work();
+    const change = { accountId, subject: id, details: { database: name, what: message } };
+    await recordChange(db, actor, { ...change, action: "service.repaired" });
+  };
+  return { ...result("replica", `${name}: ${message}`, remedy), fix };
 }

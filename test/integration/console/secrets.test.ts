@@ -5,12 +5,11 @@ import { consoleApp } from "../../../apps/console/app";
 import { createWebhook } from "../../../core/alerts";
 import { createBase, openApiKey, replicaTarget } from "../../../core/control/bases";
 import { newAttachmentKey } from "../../../core/control/bases/attachment-keys";
-import { newHashKey } from "../../../core/control/bases/hash-key";
 import { createDraft, setDraftKey } from "../../../core/control/onboarding";
 import { createSqlUser, databaseCredentials, getDatabase } from "../../../core/control/placement";
 import { examineEncryption, rotateEncryption } from "../../../core/control/setup";
 import { contextOf, type EncryptedColumn, encryptedColumns } from "../../../core/control/setup/encryption";
-import { createSecretBox, type SecretContext } from "../../../core/secrets";
+import { createSecretBox, newSecret, type SecretContext } from "../../../core/secrets";
 import { consoleClient } from "../../support/console-client";
 import { PASSWORD } from "../../support/console-support";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
@@ -63,7 +62,7 @@ async function plant(): Promise<{ baseId: string; databaseId: string }> {
   await createWebhook(ctx, account.id, { name: "mine", form: "json", url: "http://127.0.0.1:9/x" });
   await ctx.db`
     update bases set encrypted_attachment_key = ${newAttachmentKey(ctx, base.id)},
-      encrypted_hash_key = ${newHashKey(ctx, base.id)},
+      encrypted_hash_key = ${ctx.secrets.encrypt(newSecret(), `bases.hash_key:${base.id}`)},
       encrypted_write_secret = ${encrypt("bases", "encrypted_write_secret", base.id, "secret")} where id = ${base.id}`;
   await createSqlUser(
     { ...ctx, actor: { kind: "system", name: "test" } },
