@@ -35,17 +35,24 @@ import { findSourceUser } from "./source-user";
 import { installedWrites, OUTBOX_CHANNEL, switchSqlWrites } from "./sql-writes";
 
 /** How often a base that needs attention is tried again, in case the source was repaired. */
-const ATTENTION_RETRY = "3 minutes";
+const ATTENTION_RETRY_MS = 3 * 60_000;
 /**
  * The same at first if the source refuses the key: it may do so for a moment only. The pause grows with the time for which
  * the base has failed.
  */
-const REFUSED_RETRY = "5 seconds";
+const REFUSED_RETRY_MS = 5000;
 /**
  * The same for a base whose monthly cap is used up: each try costs a call, and only a larger plan or the next month
  * helps.
  */
-const CAP_RETRY = "1 hour";
+const CAP_RETRY_MS = 60 * 60_000;
+
+/** Returns how long after its last try a base that needs attention is tried again, ms. */
+export function attentionPauseMs(error: Base["error"], attemptedMs: number): number {
+  if (error?.code === "source_billing_limit") return CAP_RETRY_MS;
+  if (error?.code !== "source_forbidden") return ATTENTION_RETRY_MS;
+  return Math.min(ATTENTION_RETRY_MS, Math.max(REFUSED_RETRY_MS, attemptedMs - error.since.getTime()));
+}
 
 /** The context that the management of bases needs. */
 export interface ManagementContext extends Context {
@@ -193,6 +200,7 @@ export async function activeBaseIds(db: Db, except: ReturnType<Db> = db`false`):
 
 /** The query of `activeBaseIds`. */
 export function activeBases(db: Db, except: ReturnType<Db>) {
+  const ms = (length: number) => db`${length}::float8 * interval '1 ms'`;
   return db`
     select id from bases
     where not (${except}) and (
@@ -201,10 +209,10 @@ export function activeBases(db: Db, except: ReturnType<Db>) {
         or catch_up_requested_at is not null))
       or (state = 'needs_attention'
         and (attempted_at < now() - case error_code
-              when 'source_billing_limit' then ${CAP_RETRY}::interval
+              when 'source_billing_limit' then ${ms(CAP_RETRY_MS)}
               when 'source_forbidden' then
-                least(${ATTENTION_RETRY}::interval, greatest(${REFUSED_RETRY}::interval, attempted_at - error_since))
-              else ${ATTENTION_RETRY}::interval end
+                least(${ms(ATTENTION_RETRY_MS)}, greatest(${ms(REFUSED_RETRY_MS)}, attempted_at - error_since))
+              else ${ms(ATTENTION_RETRY_MS)} end
           or (error_code = 'source_billing_limit'
             and attempted_at < date_trunc('month', now() at time zone 'UTC') at time zone 'UTC')
           or resync_requested_at > attempted_at)))`;

@@ -21,6 +21,7 @@ export {
 export {
   activeBaseIds,
   activeBases,
+  attentionPauseMs,
   createBase,
   decryptApiKey,
   getBase,

@@ -2,7 +2,7 @@
 import type { Db } from "../../context";
 import { nextMonth, ownCallsKey, platformFacts } from "../../source";
 import type { Allowance } from "../../sync/host";
-import { DAY_MS } from "../../time-units";
+import { DAY_MS, utcDay } from "../../time-units";
 import {
   type DayUse,
   FORECAST_DAYS,
@@ -167,8 +167,8 @@ function toBudget(row: WorkspaceUse, now: Date): Budget {
     plan: row.plan,
     callsPerMonth,
     reserve,
-    used: { sync, client, console: row.console, month: dayOf(now).slice(0, 7), byKind: row.by_kind },
-    forecast: forecastOf(row, row, wholeDays(row, now), row.days[dayOf(now)] ?? NO_CALLS, now),
+    used: { sync, client, console: row.console, month: utcDay(now).slice(0, 7), byKind: row.by_kind },
+    forecast: forecastOf(row, row, wholeDays(row, now), row.days[utcDay(now)] ?? NO_CALLS, now),
     state: stateOf(row, left),
     left: isCapped ? left : null,
     ratePerHour: isCapped ? Math.round(rateOf(left, now, row.syncing) * 36_000) / 10 : null,
@@ -185,11 +185,6 @@ function stateOf(row: WorkspaceUse, left: number): BudgetState {
   return left < Math.max(1, row.syncing) ? "spent" : "inside";
 }
 
-/** `2026-11-29`, UTC. */
-function dayOf(at: Date): string {
-  return at.toISOString().slice(0, 10);
-}
-
 /**
  * The last whole days with the bases that the workspace has now. There are none if another account has connected one of
  * them: its calls of a day are not told apart.
@@ -200,7 +195,7 @@ function wholeDays({ days, since }: WorkspaceUse, now: Date): DayUse[] {
   const whole: DayUse[] = [];
   for (let ms = midnight - FORECAST_DAYS * DAY_MS; ms < midnight; ms += DAY_MS) {
     const at = new Date(ms);
-    if (since.getTime() <= ms) whole.push({ at, ...(days[dayOf(at)] ?? NO_CALLS) });
+    if (since.getTime() <= ms) whole.push({ at, ...(days[utcDay(at)] ?? NO_CALLS) });
   }
   return whole;
 }

@@ -1,6 +1,6 @@
 /** Reads the calls to the source for all bases of an account by day: by sync, by the console, and by clients. */
 import type { Db } from "../../context";
-import { DAY_MS } from "../../time-units";
+import { DAY_MS, utcDay } from "../../time-units";
 import { bucketsUntil } from "./buckets";
 import type { CallTotals } from "./calls";
 
@@ -27,7 +27,7 @@ type Row = { day: string; sync: number; client: number; console: number };
 /** Returns the last 30 days (UTC), without those before the first call; up to 10 s behind. */
 export async function accountCalls(db: Db, accountId: string, now: Date): Promise<AccountCalls> {
   const starts = bucketsUntil(now, DAY_MS, DAYS);
-  const from = dayOf(starts[0]!);
+  const from = utcDay(starts[0]!);
   const rows = await db<{ id: string; name: string; key: string; days: Row[] }[]>`
     with owned as (
       select id, coalesce(nullif(name, ''), source_base_id) as name, platform || ':' || source_base_id as key
@@ -60,7 +60,7 @@ export async function accountCalls(db: Db, accountId: string, now: Date): Promis
 function toCalls(id: string, name: string, rows: Row[], starts: Date[]): CallsOfBase {
   const byDay = new Map(rows.map((row) => [row.day, row]));
   const days = starts.map((at) => {
-    const { sync = 0, client = 0, console = 0 } = byDay.get(dayOf(at)) ?? {};
+    const { sync = 0, client = 0, console = 0 } = byDay.get(utcDay(at)) ?? {};
     return { at, sync, client: client - console, console };
   });
   return { id, name, days, total: added(days) };
@@ -73,9 +73,4 @@ function added(all: Omit<CallTotals, "at">[]): Omit<CallTotals, "at"> {
 
 function sumOf({ sync, client, console }: Omit<CallTotals, "at">): number {
   return sync + client + console;
-}
-
-/** `2026-11-29`, UTC. */
-function dayOf(at: Date): string {
-  return at.toISOString().slice(0, 10);
 }

@@ -5,7 +5,7 @@
  *      base sees the totals.
  */
 import type { Db } from "../../context";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../time-units";
+import { DAY_MS, HOUR_MS, MINUTE_MS, utcDay } from "../../time-units";
 import { quotaKeyOf, quotaUse } from "../budgets";
 import { bucketsUntil } from "./buckets";
 
@@ -49,7 +49,7 @@ export async function callsOver(
     return { buckets, callers: [] };
   }
   const starts = per === "hour" ? bucketsUntil(now, HOUR_MS, 24) : bucketsUntil(now, DAY_MS, 30);
-  const from = starts[0]!.toISOString().slice(0, 10);
+  const from = utcDay(starts[0]!);
   const key = quotaKeyOf(base);
   const [totals, named] = await Promise.all([
     db<{ day: string; sync: number[]; client: number[] }[]>`
@@ -65,18 +65,17 @@ export async function callsOver(
   const consoles = new Map(named.filter(({ caller }) => caller === "console").map((row) => [row.day, row]));
   const within = (at: Date, hours: number[] = []) =>
     per === "hour" ? (hours[at.getUTCHours()] ?? 0) : sumOf(hours);
-  const dayOf = (at: Date) => at.toISOString().slice(0, 10);
   const buckets = starts.map((at) => {
-    const day = days.get(dayOf(at));
+    const day = days.get(utcDay(at));
     const client = within(at, day?.client);
     // The two are stored at different times.
-    const ours = Math.min(client, within(at, consoles.get(dayOf(at))?.calls));
+    const ours = Math.min(client, within(at, consoles.get(utcDay(at))?.calls));
     return { at, sync: within(at, day?.sync), client: client - ours, console: ours };
   });
   const callers = new Map<string, number>();
   for (const { day, caller, calls } of named) {
     if (caller === "console" || caller === "others") continue;
-    const sum = starts.reduce((total, at) => (dayOf(at) === day ? total + within(at, calls) : total), 0);
+    const sum = starts.reduce((total, at) => (utcDay(at) === day ? total + within(at, calls) : total), 0);
     callers.set(caller, (callers.get(caller) ?? 0) + sum);
   }
   return { buckets, callers: listed(callers, sumOf(buckets.map(({ client }) => client))) };

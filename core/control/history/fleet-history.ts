@@ -1,6 +1,6 @@
 /** The last 24 hours that are over, over all bases: lag, calls, changed rows, and bases with an outage. */
 import type { Db } from "../../context";
-import { HOUR_MS } from "../../time-units";
+import { HOUR_MS, utcDay } from "../../time-units";
 import type { LagBucket } from "./lag";
 import { HOURS } from "./today";
 
@@ -27,7 +27,7 @@ interface Row {
 export async function fleetHistory(db: Db, now: Date): Promise<FleetHour[]> {
   const until = new Date(Math.floor(now.getTime() / HOUR_MS) * HOUR_MS);
   const from = new Date(until.getTime() - HOURS * HOUR_MS);
-  const days = [from, until].map((at) => at.toISOString().slice(0, 10));
+  const days = [from, until].map(utcDay);
   return db<Row[]>`
     with hours as (
       select at, (at at time zone 'UTC')::date as day, extract(hour from at at time zone 'UTC')::int + 1 as n

@@ -1,6 +1,6 @@
 /** Reads a base's freshness, calls, changed rows and issues over the last hour, day or month. */
 import type { Db } from "../../context";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../time-units";
+import { DAY_MS, HOUR_MS, MINUTE_MS, utcDay } from "../../time-units";
 import { type Base, openIssueCount } from "../bases";
 import { type StatusFacts, statusOf } from "../status";
 import { bucketsUntil } from "./buckets";
@@ -139,7 +139,7 @@ interface DayRow {
 async function daysSince(db: Db, baseId: string, since: Date): Promise<DayRow[]> {
   return db<DayRow[]>`
     select day::text, to_json(lag_p50_ms) as p50, to_json(lag_max_ms) as max, to_json(changed) as changed
-    from base_days where base_id = ${baseId} and day >= ${since.toISOString().slice(0, 10)} order by day`;
+    from base_days where base_id = ${baseId} and day >= ${utcDay(since)} order by day`;
 }
 
 /** An hour of a rollup is one sample. Hours that `runs` cover are left to them. */
@@ -179,14 +179,14 @@ async function issuesOver(
   const buckets = bucketsUntil(now, bucketMs, range === "24h" ? 24 : historyRanges["30d"].count);
   const rows = await db<{ day: string; issues: (number | null)[]; current: number }[]>`
     select d.day::text, to_json(d.issues) as issues, ${openIssueCount(db)} as current from base_days as d join bases as b on b.id = d.base_id
-    where d.base_id = ${baseId} and d.day >= ${buckets[0]!.toISOString().slice(0, 10)}`;
+    where d.base_id = ${baseId} and d.day >= ${utcDay(buckets[0]!)}`;
   const days = new Map(rows.map((row) => [row.day, row.issues]));
   // Without a sync in an hour, the issues are those of the hour before.
   let last: number | null = null;
   return buckets.map((at, index) => {
     for (let ms = at.getTime(); ms < at.getTime() + bucketMs; ms += HOUR_MS) {
       const hour = new Date(ms);
-      last = days.get(hour.toISOString().slice(0, 10))?.[hour.getUTCHours()] ?? last;
+      last = days.get(utcDay(hour))?.[hour.getUTCHours()] ?? last;
     }
     return { at, count: index === buckets.length - 1 ? (rows[0]?.current ?? last) : last };
   });

@@ -7,7 +7,7 @@
 import { SharedLookup } from "../../async";
 import type { Actor, Context, Db } from "../../context";
 import { newSecret } from "../../secrets";
-import { DAY_MS } from "../../time-units";
+import { DAY_MS, utcDay } from "../../time-units";
 import { recordChange } from "../audit";
 import { type BaseStatus, listBaseSummaries, statusOf } from "../status";
 import type { PeriodKind } from "./periods";
@@ -99,7 +99,7 @@ type DaySeconds = Map<string, Partial<Record<PeriodKind, number>>>;
 
 /** By base and day: one query for all bases. */
 async function periodDays(db: Db, accountId: string, now: Date): Promise<Map<string, DaySeconds>> {
-  const since = new Date(now.getTime() - (DAYS - 1) * DAY_MS).toISOString().slice(0, 10);
+  const since = utcDay(new Date(now.getTime() - (DAYS - 1) * DAY_MS));
   const rows = await db<{ baseId: string; kind: PeriodKind; day: string; seconds: number }[]>`
     with p as (
       select p.base_id, p.kind, greatest(p.began_at at time zone 'UTC', ${since}::timestamp) as began,
@@ -121,9 +121,9 @@ async function periodDays(db: Db, accountId: string, now: Date): Promise<Map<str
 }
 
 function daysOf(seconds: DaySeconds, createdAt: Date, now: Date): StatusDay[] {
-  const created = createdAt.toISOString().slice(0, 10);
+  const created = utcDay(createdAt);
   return Array.from({ length: DAYS }, (_, index) => {
-    const day = new Date(now.getTime() - (DAYS - 1 - index) * DAY_MS).toISOString().slice(0, 10);
+    const day = utcDay(new Date(now.getTime() - (DAYS - 1 - index) * DAY_MS));
     return { day, seconds: day < created ? null : (seconds.get(day) ?? {}) };
   });
 }

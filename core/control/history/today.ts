@@ -1,6 +1,6 @@
 /** What the list of bases shows with their states: the calls of the day, and the lag of the last day. */
 import type { Db } from "../../context";
-import { DAY_MS, HOUR_MS } from "../../time-units";
+import { DAY_MS, HOUR_MS, utcDay } from "../../time-units";
 
 export interface BaseToday {
   /** Calls to the source since midnight (UTC), by sync and by clients. */
@@ -13,7 +13,7 @@ export const HOURS = DAY_MS / HOUR_MS;
 
 /** Returns them for the rows `b` of bases that match `where`, in one query. */
 export async function todayOf(db: Db, where: ReturnType<Db>, now: Date): Promise<Map<string, BaseToday>> {
-  const today = now.toISOString().slice(0, 10);
+  const today = utcDay(now);
   type Row = { id: string; calls: number; before: (number | null)[] | null; lag: (number | null)[] | null };
   const [row] = await db<{ bases: Row[] }[]>`
     select coalesce(json_agg(r), '[]') as bases from (

@@ -5,7 +5,7 @@
  *     fresh, and says as of when the data is.
  */
 import type { ErrorCode } from "../../errors";
-import type { Base } from "../bases";
+import { attentionPauseMs, type Base } from "../bases";
 import { nextMonth } from "../budgets";
 import { asOf } from "./as-of";
 import { type Indicator, type IndicatorFacts, indicatorOf, isLive } from "./indicator";
@@ -34,10 +34,6 @@ export interface BaseStatus {
 /** What is needed in addition to the indicator's facts; `attemptedAt` is absent in lists. */
 export type StatusFacts = IndicatorFacts & Pick<Partial<Base>, "attemptedAt">;
 
-/** How long a base that needs attention waits for its next try, ms; see `activeBaseIds`. */
-const ATTENTION_RETRY_MS = 3 * 60_000;
-const REFUSED_RETRY_MS = 5000;
-const CAP_RETRY_MS = 60 * 60_000;
 const runs: Remedy = { text: "See the latest runs", to: "runs" };
 const checkFeed: Remedy = { text: "I added it: check again", to: "feed" };
 const SOON = "Basetide retries automatically, at least once a minute.";
@@ -167,12 +163,6 @@ function nextTry(base: StatusFacts, code: ErrorCode, now: Date): Pick<BaseStatus
       : "Basetide retries at least every 3 minutes.";
   const attemptedMs = base.attemptedAt?.getTime();
   const nextAt =
-    attemptedMs === undefined ? null : new Date(attemptedMs + attentionPauseMs(base, attemptedMs));
+    attemptedMs === undefined ? null : new Date(attemptedMs + attentionPauseMs(base.error, attemptedMs));
   return { nextAt: nextAt && nextAt > now ? nextAt : null, next };
-}
-
-function attentionPauseMs({ error }: StatusFacts, attemptedMs: number): number {
-  if (error?.code === "source_billing_limit") return CAP_RETRY_MS;
-  if (error?.code !== "source_forbidden") return ATTENTION_RETRY_MS;
-  return Math.min(ATTENTION_RETRY_MS, Math.max(REFUSED_RETRY_MS, attemptedMs - error.since.getTime()));
 }
