@@ -1,9 +1,10 @@
 /** `audit list`: the audit log of all accounts. */
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { accountByEmail } from "../../core/control/accounts";
 import { listChanges } from "../../core/control/audit";
 import { formatTable, printResult } from "../../core/terminal";
 import { withContext } from "./context";
+import { wholeNumber } from "./whole-number";
 
 const DEFAULT_ENTRIES = 100;
 const MAX_ENTRIES = 10_000;
@@ -23,7 +24,12 @@ export function addAuditCommands(program: Command): void {
     .description("list entries, newest first; entries are deleted after 400 days")
     .option("--account <address>", "only the entries of this account")
     .option("--before <id>", "only entries older than this one")
-    .option("--limit <count>", `number of entries, at most ${MAX_ENTRIES}`, parseLimit, DEFAULT_ENTRIES)
+    .option(
+      "--limit <count>",
+      `number of entries, at most ${MAX_ENTRIES}`,
+      wholeNumber(1, MAX_ENTRIES),
+      DEFAULT_ENTRIES,
+    )
     .option("--json", "print JSON", false)
     .action(async ({ account, before, limit, json }: Options) => {
       const entries = await withContext(async ({ db }) => {
@@ -46,10 +52,4 @@ export function addAuditCommands(program: Command): void {
         ),
       );
     });
-}
-
-function parseLimit(text: string): number {
-  const limit = Number(text);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_ENTRIES) return limit;
-  throw new InvalidArgumentError(`must be a number from 1 to ${MAX_ENTRIES}`);
 }

@@ -1,11 +1,12 @@
 /** `cluster add|set-url|list|drain`: the Postgres servers that hold replicas. */
 
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { type Cluster, drainCluster, listClusters } from "../../core/control/placement";
 import { addCheckedCluster, changeCheckedCluster } from "../../core/control/setup";
 import { formatFacts, formatTable, printResult } from "../../core/terminal";
 import { withContext } from "./context";
 import { addSecretOption, readSecret } from "./secret-option";
+import { wholeNumber } from "./whole-number";
 
 interface ChangeOptions {
   publicHost?: string;
@@ -21,6 +22,7 @@ interface AddOptions extends ChangeOptions {
 const ADMIN_URL = "admin URL: a role that may create databases and roles, and is not a superuser";
 
 export function addClusterCommands(program: Command): void {
+  const port = wholeNumber(1, 65_535);
   const cluster = program.command("cluster").description("Postgres servers that hold replicas");
   const add = cluster
     .command("add")
@@ -29,7 +31,7 @@ export function addClusterCommands(program: Command): void {
     .requiredOption("--region <code>", "such as eu-central-1");
   addSecretOption(add, "url", ADMIN_URL)
     .option("--public-host <host>", "host shown to customers (default: that of the URL)")
-    .option("--public-port <port>", "port shown to customers (default: that of the URL)", parsePort)
+    .option("--public-port <port>", "port shown to customers (default: that of the URL)", port)
     .option("--json", "print JSON", false)
     .action(async (options: AddOptions) => {
       const adminUrl = await readSecret("url", { ...options });
@@ -45,7 +47,7 @@ export function addClusterCommands(program: Command): void {
     .argument("<name>");
   addSecretOption(setUrl, "url", ADMIN_URL)
     .option("--public-host <host>", "host shown to customers (default: as before)")
-    .option("--public-port <port>", "port shown to customers (default: as before)", parsePort)
+    .option("--public-port <port>", "port shown to customers (default: as before)", port)
     .option("--json", "print JSON", false)
     .action(async (name: string, options: ChangeOptions) => {
       const adminUrl = await readSecret("url", { ...options });
@@ -84,11 +86,4 @@ function toRow(cluster: Cluster) {
     state: cluster.state,
     databases: cluster.databases,
   };
-}
-
-function parsePort(text: string): number {
-  const port = Number(text);
-  if (!Number.isInteger(port) || port < 1 || port > 65_535)
-    throw new InvalidArgumentError("a port must be a number from 1 to 65535");
-  return port;
 }

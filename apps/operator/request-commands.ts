@@ -15,6 +15,7 @@ import {
 } from "../../core/control/placement";
 import { formatFacts, formatTable, printResult } from "../../core/terminal";
 import { withContext } from "./context";
+import { wholeNumber } from "./whole-number";
 
 const decisions = {
   approve: {
@@ -55,7 +56,7 @@ export function addDatabaseCommands(program: Command): void {
     .command("set-connections")
     .description("set how many connections a hosted database's role may open")
     .argument("<id>", "id of the database: dat_…")
-    .argument("<count>", "1 to 10000", parseConnections)
+    .argument("<count>", "1 to 10000", wholeNumber(1, 10_000))
     .option("--json", "print JSON", false)
     .action(async (id: string, count: number, options: { json: boolean }) => {
       const { name, role, connections } = await withContext(async (ctx) =>
@@ -121,12 +122,6 @@ function sqlUserRow(user: Awaited<ReturnType<typeof listAllSqlUsers>>[number]) {
     created_at: user.createdAt.toISOString(),
     last_seen_at: user.lastSeenAt?.toISOString() ?? null,
   };
-}
-
-function parseConnections(text: string): number {
-  const count = Number(text);
-  if (Number.isInteger(count) && count >= 1 && count <= 10_000) return count;
-  throw new InvalidArgumentError("must be a number from 1 to 10000");
 }
 
 function parseSwitch(text: string): boolean {

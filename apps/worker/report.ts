@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import type { Config } from "../../core/config";
 import type { Db } from "../../core/context";
-import { removeWorker, reportWorker } from "../../core/control/fleet";
+import { removeProcess, reportWorker } from "../../core/control/fleet";
 
 export function workerReport({ db, config }: { db: Db; config: Config }) {
   const id = crypto.randomUUID();
@@ -23,7 +23,7 @@ export function workerReport({ db, config }: { db: Db; config: Config }) {
       hasEnded = true;
       // A report that arrives late would insert the row again.
       await latest.catch(() => {});
-      await removeWorker(db, id);
+      await removeProcess(db, id);
     },
   };
 }

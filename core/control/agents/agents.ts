@@ -77,6 +77,13 @@ export interface AskedBase {
   hasPrivate?: boolean | undefined;
 }
 
+interface NewAgent {
+  name: string;
+  bases: AskedBase[];
+  mayPropose: boolean;
+  limits?: Partial<AgentLimits> | undefined;
+}
+
 type AgentContext = Pick<Context, "config" | "db" | "secrets" | "log"> & { actor: Actor };
 
 /**
@@ -90,13 +97,7 @@ type AgentContext = Pick<Context, "config" | "db" | "secrets" | "log"> & { actor
 export async function createAgent(
   ctx: AgentContext,
   accountId: string,
-  asked: {
-    name: string;
-    bases: AskedBase[];
-    mayPropose: boolean;
-    limits?: Partial<AgentLimits> | undefined;
-    userId?: string | null;
-  },
+  asked: NewAgent & { userId?: string | null },
 ): Promise<{ agent: Agent; token: string }> {
   const agent = await createAgentWithoutToken(ctx, accountId, asked);
   const token = await tokenFor(ctx, agent, asked.userId);
@@ -107,12 +108,7 @@ export async function createAgent(
 export async function createAgentWithoutToken(
   ctx: AgentContext,
   accountId: string,
-  asked: {
-    name: string;
-    bases: AskedBase[];
-    mayPropose: boolean;
-    limits?: Partial<AgentLimits> | undefined;
-  },
+  asked: NewAgent,
 ): Promise<Agent> {
   const name = checkedName(asked.name, "An agent");
   const rows = await resolveBases(ctx, accountId, asked.bases);
@@ -154,12 +150,7 @@ export async function createAgentWithoutToken(
 export async function updateAgent(
   ctx: AgentContext,
   agent: Agent,
-  asked: {
-    name?: string | undefined;
-    mayPropose?: boolean | undefined;
-    limits?: Partial<AgentLimits> | undefined;
-    bases?: AskedBase[] | undefined;
-  },
+  asked: { [Part in keyof NewAgent]?: NewAgent[Part] | undefined },
 ): Promise<Agent> {
   const { id, accountId } = agent;
   const name = asked.name === undefined ? agent.name : checkedName(asked.name, "An agent");

@@ -1,13 +1,12 @@
 /** Processes, workers, and metrics of the whole fleet. */
 export { fleetMetrics } from "./fleet-metrics";
 export { type OutboxBase, outboxesOf, releaseOutbox } from "./outboxes";
-export { runningVersions, startReports } from "./processes";
+export { removeProcess, runningVersions, startReports } from "./processes";
 export {
   basesBuilding,
   type FleetState,
   fleetState,
   listWorkers,
-  removeWorker,
   reportWorker,
   type WorkerStatus,
 } from "./workers";

@@ -1,6 +1,6 @@
 /** The fleet: which workers are alive, how many bases they hold, and how far behind the oldest base is. */
 import type { Db } from "../../context";
-import { type ProcessReport, removeProcess, reported, SILENCE } from "./processes";
+import { type ProcessReport, reported, SILENCE } from "./processes";
 
 /** After this time, its share goes to the other workers, which find its jobs free a moment later. */
 const SHARE_SILENCE = "9 seconds";
@@ -56,9 +56,6 @@ export async function basesBuilding(db: Db, ids: string[]): Promise<string[]> {
     select id from bases where id = any (${ids}) and progress is not null`;
   return rows.map((row) => row.id);
 }
-
-/** Removes a stopped worker. */
-export const removeWorker = removeProcess;
 
 /** Workers that are alive first, then by their last report. */
 export async function listWorkers(db: Db): Promise<WorkerStatus[]> {

@@ -81,11 +81,6 @@ async function checkAdmin(sql: postgres.Sql): Promise<CheckResult[]> {
   ];
 }
 
-/** As `inspectCluster`, without the summary. */
-export async function checkCluster(adminUrl: string): Promise<CheckResult[]> {
-  return (await inspectCluster(adminUrl)).results;
-}
-
 function connectAdmin(url: ServerUrl, session: SessionOptions): postgres.Sql {
   const options = { max: 1, connect_timeout: CONNECT_SECONDS, onnotice: () => {} };
   const connection = { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER };

@@ -15,7 +15,7 @@ import {
   getDatabase,
   readerRoleOf,
 } from "./databases";
-import { inspect, inspectExternal } from "./external-database";
+import { inspect } from "./external-database";
 import { type ConnectionTarget, externalServer, parseConnectionTarget, withTls } from "./external-url";
 import { requireRegion } from "./regions";
 
@@ -72,7 +72,7 @@ export async function prepareDestination(
 
 /**
  * Inspects a destination before anything is created there: for a customer's own database everything that
- * `inspectExternal` checks, and whether its schema is free.
+ * `inspect` checks, and whether its schema is free.
  *
  * @throws BasetideError `destination_invalid` for an invalid schema name or URL, `not_found`, `already_exists` for
  *   a schema of another base
@@ -93,7 +93,7 @@ export async function inspectDestination(
     return [];
   }
   const accepts = destination.accept_privileges === true;
-  const checks = await inspectExternal(ctx, destination.url, schema, accepts);
+  const { checks } = await inspect(ctx, destination.url, schema, accepts);
   if (checks.some(isProblem)) return checks;
   const known = await knownExternal(ctx, accountId, parseConnectionTarget(destination.url));
   if (known !== null) await refuseTakenSchema(ctx, known, schema);

@@ -35,19 +35,6 @@ export interface Inspection {
  * Inspects the database of `url`, connected as the service will be, and stops at the first problem. Read-only.
  *
  * @param schema a valid name
- */
-export async function inspectExternal(
-  ctx: InspectContext,
-  url: string,
-  schema: string,
-  acceptsPrivileges = false,
-): Promise<DatabaseCheck[]> {
-  return (await inspect(ctx, url, schema, acceptsPrivileges)).checks;
-}
-
-/**
- * As `inspectExternal`, with the server's report.
- *
  * @param acceptsPrivileges whether a role with more rights than Basetide needs is only a warning
  */
 export async function inspect(

@@ -1,5 +1,5 @@
 /** Clusters and databases: placement of replicas, checks of servers, customers' requests to the operator. */
-export { checkCluster, inspectCluster } from "./cluster-check";
+export { inspectCluster } from "./cluster-check";
 export {
   addCluster,
   type Cluster,

@@ -6,7 +6,7 @@ import {
   addCluster,
   type Cluster,
   changeCluster,
-  checkCluster,
+  inspectCluster,
   type NewCluster,
   sharesOpenControl,
 } from "../placement";
@@ -31,7 +31,7 @@ export async function changeCheckedCluster(
 async function requireUsable({ db }: ClusterContext, adminUrl: string): Promise<void> {
   // What is wrong with one that is no URL is said when it is stored.
   if (!URL.canParse(adminUrl)) return;
-  const problem = (await checkCluster(adminUrl)).find(isProblem);
+  const problem = (await inspectCluster(adminUrl)).results.find(isProblem);
   if (problem) throw conflict(`${problem.message}. ${problem.remedy}.`);
   if (await sharesOpenControl(db, adminUrl))
     throw conflict(

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, inject, test, vi } from "vitest";
 import { examineDisk } from "../../../apps/operator/doctor-service";
 import { verifyPassword } from "../../../core/control/accounts";
 import { createBase, deleteBase, getBase, recordRun } from "../../../core/control/bases";
-import { removeWorker, reportWorker } from "../../../core/control/fleet";
+import { removeProcess, reportWorker } from "../../../core/control/fleet";
 import { reported } from "../../../core/control/fleet/processes";
 import { createRequest, getDatabase } from "../../../core/control/placement";
 import { version } from "../../../package.json" with { type: "json" };
@@ -288,7 +288,7 @@ test("bases are listed, shown, paused, resumed and synced; doctor reports what i
   });
   await reportWorker(ctx.db, worker);
   expect(await checks()).toMatchObject({ code: 0, bad: [{ check: "base", status: "warning" }] });
-  await removeWorker(ctx.db, worker.id);
+  await removeProcess(ctx.db, worker.id);
   await asAdmin(
     (admin) => admin.unsafe(`drop database ${database.name} with (force)`),
     replicas.superuserUrl,
@@ -371,7 +371,7 @@ test("doctor checks the workers, the mail server, the public address and the dis
   expect(await check("workers")).toMatchObject({ status: "ok", message: alive });
   await ctx.db`update processes set seen_at = now() - interval '1 hour' where id = ${worker.id}`;
   expect(await check("workers")).toMatchObject({ status: "problem", message });
-  await removeWorker(ctx.db, worker.id);
+  await removeProcess(ctx.db, worker.id);
   await deleteBase(ctx, base);
 
   expect((await check("mail")).message).toContain("SMTP_URL is not set");

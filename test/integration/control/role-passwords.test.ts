@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { checkCluster } from "../../../core/control/placement";
+import { inspectCluster } from "../../../core/control/placement";
 import { createAuthority } from "../../../core/http";
 import {
   dropDatabase,
@@ -101,7 +101,7 @@ test("without TLS no password is sent: the error has the server's text and the r
 test("the check of a cluster reports how the server stores passwords, and leaves no role there", async () => {
   const plain = Object.assign(new URL(adminUrl), { port: String(neon.port) }).href;
   const about = async (url: string) =>
-    (await checkCluster(url)).filter(({ message }) => message.includes("password"));
+    (await inspectCluster(url)).results.filter(({ message }) => message.includes("password"));
   expect(await about(plain)).toMatchObject([
     { severity: "problem", remedy: expect.stringContaining("sslmode") },
   ]);

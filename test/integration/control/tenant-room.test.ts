@@ -2,10 +2,10 @@
 import postgres from "postgres";
 import { expect, inject, onTestFinished, test } from "vitest";
 import {
-  checkCluster,
   createHostedDatabase,
   ensureDefaultCluster,
   getDatabase,
+  inspectCluster,
   setConnectionLimit,
 } from "../../../core/control/placement";
 import { databaseUrl, dropDatabase, provisionDatabase } from "../../../core/replica";
@@ -66,7 +66,7 @@ test("a server on which a reader can leave transactions behind that outlive its 
   await reader.end();
   const left = await asAdmin((admin) => admin`select gid from pg_prepared_xacts`, server.superuserUrl);
   expect(left).toHaveLength(1);
-  expect(await checkCluster(server.clusterUrl)).toContainEqual(
+  expect((await inspectCluster(server.clusterUrl)).results).toContainEqual(
     expect.objectContaining({ severity: "warning", remedy: "Set max_prepared_transactions to 0" }),
   );
   await asAdmin(

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { Network, parseProfile } from "../../../apps/sandbox/network";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../apps/up/postgres/embedded-postgres";
 import { createBase } from "../../../core/control/bases";
-import { checkCluster } from "../../../core/control/placement";
-import { inspectExternal } from "../../../core/control/placement/external-database";
+import { inspectCluster } from "../../../core/control/placement";
+import { inspect } from "../../../core/control/placement/external-database";
 import { createAuthority } from "../../../core/http";
 import { createLogger } from "../../../core/log";
 import { asControlError, connectControl } from "../../../core/postgres";
@@ -85,7 +85,7 @@ async function operate(env: Record<string, string>, ...words: string[]) {
 
 test("sslmode=require encrypts and checks no certificate; verify-full refuses one without a trusted authority", async () => {
   const encryption = async (url: string) => {
-    const findings = await inspectExternal(control.ctx, url, "base");
+    const findings = (await inspect(control.ctx, url, "base")).checks;
     return findings.find(({ check, severity }) => check === "encryption" || severity === "problem");
   };
   expect(await encryption(urlOf("require"))).toMatchObject({ check: "encryption", severity: "ok" });
@@ -118,7 +118,7 @@ test("a replica whose server has another certificate is replica_unavailable, and
   const careful = openReplica({ url: urlOf("verify-full"), schema: "base" });
   await expect(takeReadVersion(careful)).rejects.toMatchObject({ code: "replica_unavailable" });
   await careful.close();
-  expect(await checkCluster(urlOf("verify-full"))).toEqual([
+  expect((await inspectCluster(urlOf("verify-full"))).results).toEqual([
     {
       check: "cluster",
       severity: "problem",
@@ -134,7 +134,7 @@ test("a customer's server at 200 ms over TLS is inspected, installed and written
   const network = await Network.listen(far, { host: "127.0.0.1", port: 0 }, { host, port: Number(port) });
   const url = new URL(urlOf("require", "127.0.0.1"));
   url.port = String(network.port);
-  const findings = await inspectExternal(control.ctx, url.href, "far", true);
+  const findings = (await inspect(control.ctx, url.href, "far", true)).checks;
   expect(findings.filter(({ severity }) => severity === "problem")).toEqual([]);
   await installReplica(url.href, { schema: "far", role: new URL(server.url).username });
   const replica = openReplica({ url: url.href, schema: "far" });
@@ -218,7 +218,7 @@ test("a URL leads to the host that was checked, and to no other, however it is w
   const { ctx } = control;
   const config = { ...ctx.config, privateDestinations: "loopback" as const };
   const wrongOf = async (url: string) =>
-    (await inspectExternal({ ...ctx, config }, url, "base")).find(({ severity }) => severity === "problem")
+    (await inspect({ ...ctx, config }, url, "base")).checks.find(({ severity }) => severity === "problem")
       ?.message;
   const hidden = new URL(inject("postgresUrl"));
   hidden.hostname = "127.0.0.1";

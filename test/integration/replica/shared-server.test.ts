@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { deleteBase, getBase, replicaTarget } from "../../../core/control/bases";
 import {
-  checkCluster,
   clusterAdminUrl,
   getDatabase,
+  inspectCluster,
   listClusters,
   rotateCredentials,
   setDatabaseWritable,
@@ -176,7 +176,7 @@ describe.each(["a superuser", "an admin who may create databases and roles"])("t
       await rotateCredentials(ctx, database);
       await setDatabaseWritable(ctx, database, true);
       const [cluster] = await listClusters(ctx.db);
-      const problems = await checkCluster(await clusterAdminUrl(ctx, cluster!.id));
+      const problems = (await inspectCluster(await clusterAdminUrl(ctx, cluster!.id))).results;
       expect(problems.filter(({ severity }) => severity === "problem")).toEqual([]);
       // Reported, with the statement to run; and our own database is locked down without it.
       for (const name of ["crm", "wiki", "postgres"]) {
@@ -219,7 +219,9 @@ test("an operator hears of autovacuum's visits to many databases", async () => {
     );
   };
   const visits = async () =>
-    (await checkCluster(server.url)).filter(({ message }) => message.startsWith("Autovacuum visits"));
+    (await inspectCluster(server.url)).results.filter(({ message }) =>
+      message.startsWith("Autovacuum visits"),
+    );
   expect(await visits()).toEqual([]);
   await setNaptime("1s");
   expect(await visits()).toEqual([
