@@ -1,5 +1,4 @@
 /** Startup and shutdown of every process: the context, the signals, and the release of resources in reverse order. */
-import { once } from "node:events";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { withTimeout } from "./async";
 import { type Config, readConfig } from "./config";
@@ -124,13 +123,12 @@ export async function runRoles<Role extends string>(
       const tracing = await startTracing(name, otlpEndpoint, log);
       releases.defer(() => tracing.stop());
     }
-    const signal = nextSignal();
+    const signal = stopSignal();
     const byRole = Object.fromEntries(roles.map((role, index) => [role, contexts[index]]));
     await start(byRole as Record<Role, Context>, releases);
     freeStart();
     log.info("started");
     log.info({ signal: await signal }, "stopping");
-    void secondSignal().then(() => process.exit(1));
     const isReleased = releases.disposeAsync().then(() => true);
     const isStopped = await withTimeout(STOP_MS, () => false, isReleased);
     if (isStopped) log.info("stopped");
@@ -200,15 +198,19 @@ export function endAtFaults({ log }: Pick<Context, "log">): void {
  */
 const SAME_SIGNAL_MS = 1000;
 
-/** Resolves when a further signal asks to end at once. Call it when the first one has come. */
-export async function secondSignal(): Promise<void> {
-  const from = performance.now();
-  do await nextSignal();
-  while (performance.now() - from < SAME_SIGNAL_MS);
-}
-
-/** Resolves with the next of these signals. */
-export function nextSignal(): Promise<string> {
-  const names = ["SIGTERM", "SIGINT"];
-  return Promise.race(names.map((name) => once(process, name).then(() => name)));
+/**
+ * Resolves with the first signal that asks the process to stop. A further one ends it at once, with exit code 1.
+ *
+ * The handlers stay: a signal without one ends the process, even in the moment in which the one before is delivered.
+ */
+export function stopSignal(): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let from: number | undefined;
+  const receive = (name: string) => {
+    from ??= performance.now();
+    if (performance.now() - from >= SAME_SIGNAL_MS) process.exit(1);
+    resolve(name);
+  };
+  for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => receive(name));
+  return promise;
 }

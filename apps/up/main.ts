@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { readConfig } from "../../core/config";
 import { BasetideError } from "../../core/errors";
 import { createLogger } from "../../core/log";
-import { endAtFaults, endFailed, nextSignal, secondSignal } from "../../core/process";
+import { endAtFaults, endFailed, stopSignal } from "../../core/process";
 import { findDataFolder } from "./data-folder";
 import { describeUp } from "./describe";
 import { startUp } from "./up";
@@ -15,7 +15,8 @@ const USAGE = "Usage: bun run up [--sandbox]";
 endAtFaults({ log: createLogger("fatal", "up") });
 const releases = new AsyncDisposableStack();
 try {
-  const stopped = nextSignal();
+  // A second signal ends the process at once; the embedded Postgres then stops by itself.
+  const stopped = stopSignal();
   const up = await startUp(
     // On a terminal: the address, and then only what matters.
     readConfig({ LOG_LEVEL: "warn", ...process.env }),
@@ -25,8 +26,6 @@ try {
   console.log(describeUp(up));
   const why = await Promise.race([stopped, up.failed]);
   if (typeof why === "string") console.log("\nStopping…");
-  // A second signal ends the process at once; the embedded Postgres then stops by itself.
-  void secondSignal().then(() => process.exit(1));
   // Before the release, which may fail for the same reason.
   if (why instanceof BasetideError) throw why;
   await releases.disposeAsync();

@@ -300,7 +300,6 @@ export const waits: Wait[] = [
   { at: "apps/cli/log-commands.ts addLogCommands", end: "Ctrl-C: it follows", report: "its output" },
 
   // Loops of processes.
-  { at: "core/process.ts secondSignal", ...process("log: stopping") },
   {
     at: "apps/proxy/change-sets/runner.ts startChangeSets.loop",
     ...process("log; the change set stays `approved`"),
