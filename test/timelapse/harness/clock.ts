@@ -10,8 +10,12 @@ import { serverEnv } from "../../../apps/up/postgres/postmaster";
 import { scratchFolder } from "../../support/scratch";
 
 const FILE = "FAKETIME_TIMESTAMP_FILE";
+/**
+ * The one for programs with threads. In the other one, threads that look at the clock at the same time share a buffer: one of them
+ * sees the machine's own time now and then, and a timer that it sets then has expired years ago.
+ */
 const LIBRARIES = ["x86_64", "aarch64"].map(
-  (machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketime.so.1`,
+  (machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketimeMT.so.1`,
 );
 
 /** The library, if it is installed. */
