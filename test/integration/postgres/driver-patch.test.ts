@@ -1,4 +1,5 @@
 /** What `patches/` repairs in postgres.js: servers that disappear, seen from a process that does nothing else. */
+import net from "node:net";
 import postgres from "postgres";
 import { expect, inject, test } from "vitest";
 import { asAdmin } from "../../support/admin";
@@ -19,6 +20,37 @@ test("a server that disappears during a transaction breaks that transaction, and
     atLast: "ok",
     thrown: [],
   });
+});
+
+test("a session that the server has ended gets no further query, although its connection has not closed yet", async () => {
+  const { hostname, port } = new URL(inject("postgresUrl"));
+  // Passes on what the server says, but not that it has closed the connection: that follows the answer to the next message.
+  const line = net.createServer({ allowHalfOpen: true }, (client) => {
+    const server = net.connect({ host: hostname, port: Number(port) }).on("error", () => {});
+    server.on("data", (answer) => client.write(answer));
+    client.on("error", () => {}).on("end", () => client.end());
+    client.on(
+      "data",
+      (message) => void (server.readyState === "open" ? server.write(message) : client.destroy()),
+    );
+  });
+  await new Promise<void>((resolve) => void line.listen(0, "127.0.0.1", resolve));
+  const url = Object.assign(new URL(inject("postgresUrl")), {
+    host: `127.0.0.1:${(line.address() as net.AddressInfo).port}`,
+  }).href;
+  const ended = Promise.withResolvers<{ code?: string }>();
+  const options = { max: 1, fetch_types: false, backoff: () => 0.03, onservererror: ended.resolve };
+  const sql = postgres(url, options as postgres.Options<Record<never, never>>);
+  try {
+    const [first] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+    await asAdmin((admin) => admin`select pg_terminate_backend(${first!.pid}, 10000)`);
+    expect((await ended.promise).code).toBe("57P01");
+    const [second] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+    expect(second!.pid).not.toBe(first!.pid);
+  } finally {
+    await sql.end({ timeout: 1 });
+    line.close();
+  }
 });
 
 test("a query canceled before its connection was open leaves the connection to others", async () => {
