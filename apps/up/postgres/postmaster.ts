@@ -79,6 +79,9 @@ export async function stopOrphan(dataDir: string, log: Logger): Promise<void> {
   }
   log.info({ pid: file.pid }, "stopping a Postgres server of an earlier run");
   await stopPid(file.pid, () => isServerOf(dataDir, file.pid));
+  // A killed server leaves its file, and Postgres takes a process that no parent has reaped yet for a running one.
+  if (readPidFile(dataDir)?.pid === file.pid && !isServerOf(dataDir, file.pid))
+    rmSync(join(dataDir, "postmaster.pid"), { force: true });
 }
 
 /**

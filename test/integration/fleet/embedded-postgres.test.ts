@@ -186,17 +186,31 @@ test("I7: a server that was left behind is stopped first", async () => {
     await using server = await start(dataDir);
     await keepValue(server.url);
   }
-  // The same server is started manually: no process holds the folder's lock.
-  const native = readFileSync(`${dataDir}/postmaster.opts`, "utf8").match(/"?(\S+\/postgres)/)![1]!;
-  const { uid, gid } = statSync(dataDir);
-  const orphan = Bun.spawn([native, "-D", dataDir, "-p", String(await freePort())], {
-    cwd: "/",
-    stderr: "ignore",
-    ...(isRoot ? { uid, gid } : {}),
-  });
-  await until(() => readPidFile(dataDir)?.isReady, { what: "the orphan is ready" });
+  const orphan = await startOrphan(dataDir);
   await using server = await start(dataDir);
   expect(await orphan.exited).toBe(0);
+  expect(await readValue(server.url)).toBe("value");
+});
+
+test("I7: a server that is killed while it is stopped, and that its parent does not reap, does not stop a start", async () => {
+  const dataDir = newDataDir();
+  {
+    await using server = await start(dataDir);
+    await keepValue(server.url);
+  }
+  // After `exec`, its parent is a program that waits for no child.
+  await using _ = await startOrphan(dataDir, ["sh", "-c", '"$@" & exec sleep 60', "sh"]);
+  const { pid } = readPidFile(dataDir)!;
+  const write = (line: string) => {
+    if (line.includes("of an earlier run")) process.kill(pid, "SIGKILL");
+  };
+  const server = await startEmbeddedPostgres({
+    dataDir,
+    port: 0,
+    log: pino({ level: "info" }, { write }),
+    settings,
+  });
+  await using _server = { [Symbol.asyncDispose]: server.stop };
   expect(await readValue(server.url)).toBe("value");
 });
 
@@ -295,6 +309,20 @@ test.skipIf(!isRoot)(
     expect(row!.folder).toMatch(/^\/var\/lib\/basetide\/.*\/postgres$/);
   },
 );
+
+/** Starts the folder's server as a person would, so that no process holds the folder's lock, and waits until it is ready. */
+async function startOrphan(dataDir: string, through: string[] = []) {
+  const native = readFileSync(`${dataDir}/postmaster.opts`, "utf8").match(/"?(\S+\/postgres)/)![1]!;
+  const { uid, gid } = statSync(dataDir);
+  const orphan = Bun.spawn([...through, native, "-D", dataDir, "-p", String(await freePort())], {
+    cwd: "/",
+    stdout: "ignore",
+    stderr: "ignore",
+    ...(isRoot ? { uid, gid } : {}),
+  });
+  await until(() => readPidFile(dataDir)?.isReady, { what: "the orphan is ready" });
+  return orphan;
+}
 
 function isRunning(pid: number): boolean {
   const state = Bun.spawnSync(["ps", "-o", "stat=", "-p", String(pid)])
