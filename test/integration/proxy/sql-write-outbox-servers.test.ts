@@ -1,4 +1,7 @@
-/** Queued SQL writes on each version of Postgres, without dblink or a superuser, on customers' servers, and through PgBouncer. */
+/**
+ * Queued SQL writes on each version of Postgres, without dblink or a superuser, on customers' servers, and through PgBouncer. The
+ * tests mostly wait, each with a service of its own.
+ */
 import postgres from "postgres";
 import { expect, inject, test } from "vitest";
 import { deleteBase, getBase, replicaTarget, updateSettings } from "../../../core/control/bases";
@@ -13,6 +16,8 @@ import { type PostgresServer, postgresServer } from "../../support/servers/postg
 import { POSTGRES_VERSIONS } from "../../support/servers/postgres-versions";
 import { writableTasks, writeStack } from "../../support/sql-writes";
 
+/** Of a test next to the others. */
+const TEST_MS = 60_000;
 const VERSIONS = process.env.WRITES === "all" ? POSTGRES_VERSIONS : (["15", "18"] as const);
 /** In each direction. */
 const DELAY_MS = 50;
@@ -44,13 +49,14 @@ async function writeThroughPooler(
   await Promise.all(sessions.map((session) => session.end()));
 }
 
-test.each(VERSIONS)(
+test.concurrent.for(VERSIONS)(
   "on Postgres %s, without dblink or a superuser, and through PgBouncer",
-  async (version) => {
+  { timeout: TEST_MS },
+  async (version, { onTestFinished: onFinished }) => {
     await using server = await postgresServer({ version });
     await server.role("plain", "createdb createrole");
     await using stack = await proxyStack({ REPLICA_URL: server.as("plain"), UPSTREAM_TIMEOUT_MS: "1000" });
-    const at = await writableTasks(stack, 0, { isQueued: true });
+    const at = await writableTasks(stack, 0, { isQueued: true, onFinished });
     const url = await writerUrl();
     const sql = postgres(url, { max: 1, onnotice: () => {} });
     await sql.begin(
@@ -82,13 +88,15 @@ test.each(VERSIONS)(
   },
 );
 
-test("on a customer's server, whose notifications pass the gateway", async () => {
+test.concurrent("on a customer's server, whose notifications pass the gateway", { timeout: TEST_MS }, async ({
+  onTestFinished: onFinished,
+}) => {
   await using server = await postgresServer({ version: "18" });
   await server.role("owner", "createrole");
   await server.role("app");
   await server.run(["create database shop owner owner"]);
   await using stack = await proxyStack({ UPSTREAM_TIMEOUT_MS: "1000" });
-  const at = await writableTasks(stack, 1, { isQueued: true, own: server.as("owner", "shop") });
+  const at = await writableTasks(stack, 1, { isQueued: true, own: server.as("owner", "shop"), onFinished });
   const { schema } = at.base.database;
   const write = schema === "public" ? "write" : `${schema}_write`;
   await server.run(
@@ -129,7 +137,9 @@ test("on a customer's server, whose notifications pass the gateway", async () =>
   await Promise.all([admin.end(), sql.end()]);
 });
 
-test("outboxes of a server share a part of its connections, in turns", async () => {
+test.concurrent("outboxes of a server share a part of its connections, in turns", {
+  timeout: TEST_MS,
+}, async () => {
   await using server = await postgresServer({ version: "18", settings: { max_connections: "20" } });
   const stop = new AbortController();
   const open = () => openOutbox({ url: server.url, schema: "public" }, () => {}, stop.signal);
@@ -146,11 +156,13 @@ test("outboxes of a server share a part of its connections, in turns", async () 
   await sql.end();
 });
 
-test("the error of a server that cannot connect back names queued writes, which then work", async () => {
+test.concurrent("the error of a server that cannot connect back names queued writes, which then work", {
+  timeout: TEST_MS,
+}, async ({ onTestFinished: onFinished }) => {
   await using server = await postgresServer({ version: "18" });
   await server.role("plain", "createdb createrole");
   await using stack = await writeStack({ REPLICA_URL: server.as("plain") });
-  const error = await writableTasks(stack, 0).then(
+  const error = await writableTasks(stack, 0, { onFinished }).then(
     () => undefined,
     (thrown: { message: string }) => thrown,
   );
@@ -163,9 +175,11 @@ test("the error of a server that cannot connect back names queued writes, which 
   expect(changed.settings).toMatchObject({ sqlWrites: true, sqlWritesQueued: true });
 });
 
-test("where the server cannot connect back, writes that are queued stay queued", async () => {
+test.concurrent("where the server cannot connect back, writes that are queued stay queued", {
+  timeout: TEST_MS,
+}, async ({ onTestFinished: onFinished }) => {
   await using stack = await writeStack({ WRITE_HOST: "nowhere.invalid" });
-  const at = await writableTasks(stack, 0, { isQueued: true });
+  const at = await writableTasks(stack, 0, { isQueued: true, onFinished });
   const sql = await at.writer();
   const base = () => getBase(stack.ctx.db, at.base.id);
   expect(
@@ -176,14 +190,16 @@ test("where the server cannot connect back, writes that are queued stay queued",
   await until(() => at.inSource().length === 1, { what: "it is made", timeoutMs: 20_000 });
 });
 
-test("behind round trips of 100 ms and lost connections, transactions are made in their order, each once", async () => {
+test.concurrent("behind round trips of 100 ms and lost connections, transactions are made in their order, each once", async ({
+  onTestFinished: onFinished,
+}) => {
   const { hostname, port } = new URL(inject("clusterUrl"));
   await using line = await faultProxy({ host: hostname, port: Number(port) }, { isPostgres: false });
   await using stack = await proxyStack({
     REPLICA_URL: line.over(inject("clusterUrl")),
     UPSTREAM_TIMEOUT_MS: "5000",
   });
-  const at = await writableTasks(stack, 0, { isQueued: true });
+  const at = await writableTasks(stack, 0, { isQueued: true, onFinished });
   const { url } = await at.writer();
   // The client is near its server, and Basetide is not.
   const near = Object.assign(new URL(url), { hostname, port }).href;

@@ -1,4 +1,7 @@
-/** SQL writes on each version of Postgres, with a cluster's admin that is not a superuser, and through PgBouncer. */
+/**
+ * SQL writes on each version of Postgres, with a cluster's admin that is not a superuser, and through PgBouncer. The tests mostly
+ * wait, each with a service of its own.
+ */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
@@ -18,61 +21,72 @@ import { PASSWORD, postgresServer } from "../../support/servers/postgres-server"
 import { POSTGRES_VERSIONS } from "../../support/servers/postgres-versions";
 import { writableTasks, writeStack } from "../../support/sql-writes";
 
+/** Of a test next to the others. */
+const TEST_MS = 60_000;
 const VERSIONS = process.env.WRITES === "all" ? POSTGRES_VERSIONS : (["15", "17"] as const);
 /** In each direction. */
 const DELAY_MS = 50;
 const TASKS = "tblTasks000000001";
 
-test.each(VERSIONS)("on Postgres %s, without a superuser", async (version) => {
-  await using server = await postgresServer({ version });
-  await prepareCluster(server.url, { role: "cluster", password: PASSWORD, database: "postgres" });
-  await using stack = await writeStack({ REPLICA_URL: server.as("cluster") });
-  const at = await writableTasks(stack, 0);
-  const url = await writerUrl();
-  const sql = postgres(url, { max: 1, onnotice: () => {} });
-  await sql`insert into write.tasks (name) select 'Row ' || n from generate_series(1, 12) as n`;
-  expect(at.inSource()).toHaveLength(12);
-  expect((await errorOf(sql`update write.tasks set status = 'None'`)).code).toBe("23514");
-  await sql`set basetide.writes = 'at_once'`;
-  expect(await sql`insert into write.tasks (name) values ('Once') returning loud`).toEqual([
-    { loud: "ONCE" },
-  ]);
-  expect((await errorOf(sql`select basetide_dblink.dblink_connect('x', 'host=x')`)).code).toBe("42501");
-  await sql.end();
-  if (!HAS_PGBOUNCER) return;
-  await using whole = await pgBouncer(server, { mode: "session" });
-  const session = postgres(whole.over(url), { max: 1, onnotice: () => {} });
-  await session`set basetide.writes = 'at_once'`;
-  expect(await session`insert into write.tasks (name) values ('Session') returning loud`).toEqual([
-    { loud: "SESSION" },
-  ]);
-  await session.end();
-  await using pooler = await pgBouncer(server, { mode: "transaction", settings: { default_pool_size: "2" } });
-  const sessions = Array.from({ length: 4 }, () =>
-    postgres(pooler.over(url), { max: 1, prepare: false, onnotice: () => {} }),
-  );
-  await Promise.all(
-    sessions.map((session, nth) =>
-      session.begin("read write", async (tx) => {
-        await tx`insert into write.tasks (name) select ${`S${nth} `} || n from generate_series(1, 12) as n`;
-      }),
-    ),
-  );
-  await Promise.all(sessions.map((session) => session.end()));
-  expect(new Set(at.inSource().map(({ Name }) => Name)).size).toBe(12 + 1 + 1 + 48);
+test.concurrent.for(VERSIONS)(
+  "on Postgres %s, without a superuser",
+  { timeout: TEST_MS },
+  async (version, { onTestFinished: onFinished }) => {
+    await using server = await postgresServer({ version });
+    await prepareCluster(server.url, { role: "cluster", password: PASSWORD, database: "postgres" });
+    await using stack = await writeStack({ REPLICA_URL: server.as("cluster") });
+    const at = await writableTasks(stack, 0, { onFinished });
+    const url = await writerUrl();
+    const sql = postgres(url, { max: 1, onnotice: () => {} });
+    await sql`insert into write.tasks (name) select 'Row ' || n from generate_series(1, 12) as n`;
+    expect(at.inSource()).toHaveLength(12);
+    expect((await errorOf(sql`update write.tasks set status = 'None'`)).code).toBe("23514");
+    await sql`set basetide.writes = 'at_once'`;
+    expect(await sql`insert into write.tasks (name) values ('Once') returning loud`).toEqual([
+      { loud: "ONCE" },
+    ]);
+    expect((await errorOf(sql`select basetide_dblink.dblink_connect('x', 'host=x')`)).code).toBe("42501");
+    await sql.end();
+    if (!HAS_PGBOUNCER) return;
+    await using whole = await pgBouncer(server, { mode: "session" });
+    const session = postgres(whole.over(url), { max: 1, onnotice: () => {} });
+    await session`set basetide.writes = 'at_once'`;
+    expect(await session`insert into write.tasks (name) values ('Session') returning loud`).toEqual([
+      { loud: "SESSION" },
+    ]);
+    await session.end();
+    await using pooler = await pgBouncer(server, {
+      mode: "transaction",
+      settings: { default_pool_size: "2" },
+    });
+    const sessions = Array.from({ length: 4 }, () =>
+      postgres(pooler.over(url), { max: 1, prepare: false, onnotice: () => {} }),
+    );
+    await Promise.all(
+      sessions.map((session, nth) =>
+        session.begin("read write", async (tx) => {
+          await tx`insert into write.tasks (name) select ${`S${nth} `} || n from generate_series(1, 12) as n`;
+        }),
+      ),
+    );
+    await Promise.all(sessions.map((session) => session.end()));
+    expect(new Set(at.inSource().map(({ Name }) => Name)).size).toBe(12 + 1 + 1 + 48);
 
-  /** Of a SQL user; before Postgres 16 there are none, and a role of the customer's is granted the same. */
-  async function writerUrl(): Promise<string> {
-    if (version !== "15") return (await at.writer()).url;
-    const database = await getDatabase(stack.ctx.db, at.base.database.id);
-    const target = await replicaTarget(stack.ctx, at.base);
-    await grantWrites(target, { role: database.role, mode: "at_commit", tables: [TASKS] });
-    await server.run([`alter role ${database.role} set default_transaction_read_only = off`]);
-    return (await databaseCredentials(stack.ctx, database)).url;
-  }
-});
+    /** Of a SQL user; before Postgres 16 there are none, and a role of the customer's is granted the same. */
+    async function writerUrl(): Promise<string> {
+      if (version !== "15") return (await at.writer()).url;
+      const database = await getDatabase(stack.ctx.db, at.base.database.id);
+      const target = await replicaTarget(stack.ctx, at.base);
+      await grantWrites(target, { role: database.role, mode: "at_commit", tables: [TASKS] });
+      await server.run([`alter role ${database.role} set default_transaction_read_only = off`]);
+      return (await databaseCredentials(stack.ctx, database)).url;
+    }
+  },
+);
 
-test("with a certificate, the endpoint is reached over TLS only", async () => {
+test.concurrent("with a certificate, the endpoint is reached over TLS only", { timeout: TEST_MS }, async ({
+  onTestFinished: onFinished,
+}) => {
   const authority = createAuthority("Basetide tests");
   const { certificate, key } = authority.issue(["localhost"]);
   const folder = scratchFolder("write-tls");
@@ -82,7 +96,7 @@ test("with a certificate, the endpoint is reached over TLS only", async () => {
     WRITE_TLS_CERTIFICATE: join(folder, "cert.pem"),
     WRITE_TLS_KEY: join(folder, "key.pem"),
   });
-  const at = await writableTasks(stack, 0);
+  const at = await writableTasks(stack, 0, { onFinished });
   const sql = await at.writer();
   await sql`insert into write.tasks (name) select 'Row ' || n from generate_series(1, 12) as n`;
   expect(at.inSource()).toHaveLength(12);
@@ -91,11 +105,13 @@ test("with a certificate, the endpoint is reached over TLS only", async () => {
   await plain.end({ timeout: 0 });
 });
 
-test("a server without dblink: the error has the statements for a superuser, after which it works", async () => {
+test.concurrent("a server without dblink: the error has the statements for a superuser, after which it works", {
+  timeout: TEST_MS,
+}, async ({ onTestFinished: onFinished }) => {
   await using server = await postgresServer({ version: "18" });
   await server.role("plain", "createdb createrole");
   await using stack = await writeStack({ REPLICA_URL: server.as("plain") });
-  const error = await writableTasks(stack, 0).then(
+  const error = await writableTasks(stack, 0, { onFinished }).then(
     () => undefined,
     (thrown: { code: string; message: string }) => thrown,
   );
@@ -112,7 +128,9 @@ test("a server without dblink: the error has the statements for a superuser, aft
   expect(changed.settings.sqlWrites).toBe(true);
 });
 
-test("behind round trips of 100 ms, and where the way to the endpoint breaks in a call, each row is made once or not at all", async () => {
+test.concurrent("behind round trips of 100 ms, and where the way to the endpoint breaks in a call, each row is made once or not at all", async ({
+  onTestFinished: onFinished,
+}) => {
   const { hostname, port } = new URL(inject("clusterUrl"));
   const writePort = await freePort();
   await using toReplica = await faultProxy({ host: hostname, port: Number(port) }, { isPostgres: false });
@@ -124,7 +142,7 @@ test("behind round trips of 100 ms, and where the way to the endpoint breaks in 
   });
   const { managed } = stack;
   const distant = { ...managed, config: { ...managed.config, writePort: toEndpoint.port } };
-  const at = await writableTasks({ ...stack, managed: distant }, 0);
+  const at = await writableTasks({ ...stack, managed: distant }, 0, { onFinished });
   const { url } = await at.writer();
   // The client is near its server, and Basetide is not.
   const near = Object.assign(new URL(url), { hostname, port }).href;
