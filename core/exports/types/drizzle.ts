@@ -1,13 +1,5 @@
 /** Drizzle: tables, the relations of single links and of views, and the views that SQL writes to. */
-import {
-  CREATED_TIME_DOC,
-  ID_DOC,
-  POSITION_DOC,
-  type TypedColumn,
-  type TypedTable,
-  type TypedView,
-  type TypeModel,
-} from "./model";
+import type { RowColumn, TypedRelation, TypedTable, TypedView, TypeModel } from "./model";
 import { assignIdentifiers, shortened, variableName } from "./names";
 import { relationsOf, type Side } from "./relations";
 import { jsDoc, key, quoted } from "./text";
@@ -22,12 +14,11 @@ const RESERVED = new Set(
 );
 
 export function drizzleTables(model: TypeModel): string {
-  const { base, tables, views } = model;
+  const { base, tables, relations: all } = model;
   const { schema } = base.database;
   const isPublic = schema === "public";
   const entries = [
-    ...tables.map(({ id, name }) => ({ id, name })),
-    ...views.map(({ name }) => ({ id: name, name })),
+    ...all.map(({ key: id, name }) => ({ id, name })),
     ...tables.flatMap(({ id, writeView }) =>
       writeView === undefined ? [] : [{ id: `write ${id}`, name: `write_${writeView}` }],
     ),
@@ -37,13 +28,9 @@ export function drizzleTables(model: TypeModel): string {
     fallback: "table",
     reserved: RESERVED,
   });
-  const variableOf = (one: TypedTable | TypedView) => variables.get("id" in one ? one.id : one.name)!;
+  const variableOf = (one: TypedTable | TypedView) => variables.get(one.key)!;
   const sidesOf = relationsOf(model, variableOf);
-  const all = [
-    ...tables.map((table) => ({ id: table.id, one: table, columns: tableColumns(table) })),
-    ...views.map((view) => ({ id: view.name, one: view, columns: viewColumns(view) })),
-  ];
-  const related = all.flatMap(({ id, one }) => relationsText(variableOf(one), one, sidesOf(id)));
+  const related = all.flatMap((one) => relationsText(variableOf(one), one, sidesOf(one.key)));
   const written = tables.filter(({ writeView }) => writeView !== undefined);
   const imports = [related.length > 0 && "relations", written.length > 0 && "sql"].filter(Boolean);
   const create = isPublic ? "pg.pgTable" : "schema.table";
@@ -54,11 +41,8 @@ export function drizzleTables(model: TypeModel): string {
     UNKNOWN_CHOICE,
     tsIds(model),
     ...all.map(
-      ({
-        one,
-        columns,
-      }) => `${jsDoc(one.doc)}export const ${variableOf(one)} = ${create}(${quoted(one.name)}, {
-${columns.join("")}});
+      (one) => `${jsDoc(one.doc)}export const ${variableOf(one)} = ${create}(${quoted(one.name)}, {
+${one.row.map((column) => columnText(column)).join("")}});
 export type ${one.typeName}Row = typeof ${variableOf(one)}.$inferSelect;
 `,
     ),
@@ -74,16 +58,12 @@ export type ${one.typeName}Row = typeof ${variableOf(one)}.$inferSelect;
 
 /** Columns that cannot be written are declared as generated: Drizzle leaves them out of inserts and updates. */
 function writeText(table: TypedTable, variable: string): string {
-  const { typeName, writeView, doc, columns } = table;
-  const computed = ".generatedAlwaysAs(sql`null`)";
-  const lines = [
-    columnText("id", ID_DOC, `pg.text("id").$type<${typeName}Id>().primaryKey()${computed}`),
-    columnText("created_time", CREATED_TIME_DOC, `pg.timestamp("created_time").notNull()${computed}`),
-    ...columns.map((column) => {
-      const end = column.isWritable ? (column.isNullable ? "" : ".default(false)") : computed;
-      return columnText(column.name, column.doc, `${builder(column)}${end}`);
-    }),
-  ];
+  const { typeName, writeView, doc, columns, row } = table;
+  const writable = new Set<RowColumn>(columns.filter(({ isWritable }) => isWritable));
+  const lines = row.map((column) => {
+    const value = column.isNullable ? "" : ".default(false)";
+    return columnText(column, writable.has(column) ? value : ".generatedAlwaysAs(sql`null`)");
+  });
   return `${jsDoc(doc)}export const ${variable} = writes.table(${quoted(writeView!)}, {
 ${lines.join("")}});
 export type ${typeName}Insert = typeof ${variable}.$inferInsert;
@@ -91,34 +71,8 @@ export type ${typeName}Update = Partial<${typeName}Insert>;
 `;
 }
 
-function tableColumns({ typeName, columns }: TypedTable): string[] {
-  return [
-    columnText("id", ID_DOC, `pg.text("id").$type<${typeName}Id>().primaryKey()`),
-    columnText("created_time", CREATED_TIME_DOC, 'pg.timestamp("created_time").notNull()'),
-    ...columns.map((column) => columnText(column.name, column.doc, builder(column))),
-  ];
-}
-
-function viewColumns({ from, to, columns: [fromId, toId], toDoc, details }: TypedView): string[] {
-  const id = (name: string, doc: string, table: TypedTable | undefined) =>
-    columnText(
-      name,
-      doc,
-      `pg.text(${quoted(name)})${table ? `.$type<${table.typeName}Id>()` : ""}.notNull()`,
-    );
-  return [
-    id(fromId, `The record of ${from.name}`, from),
-    columnText("position", POSITION_DOC, 'pg.integer("position").notNull()'),
-    id(toId, toDoc, to),
-    ...details.map(({ name, kind, isNullable, doc }) => {
-      const type = kind === "bigint" ? `bigint("${name}", { mode: "number" })` : `${kind}("${name}")`;
-      return columnText(name, doc, `pg.${type}${isNullable ? "" : ".notNull()"}`);
-    }),
-  ];
-}
-
-function columnText(name: string, doc: string, text: string): string {
-  return `${jsDoc(doc, "  ")}  ${key(name)}: ${text},\n`;
+function columnText(column: RowColumn, end = ""): string {
+  return `${jsDoc(column.doc, "  ")}  ${key(column.name)}: ${builder(column)}${end},\n`;
 }
 
 function builder({
@@ -127,15 +81,18 @@ function builder({
   isList,
   hasEmptyElements,
   isNullable,
+  isKey,
   linked,
   choices,
   spec,
-}: TypedColumn): string {
+}: RowColumn): string {
   const text = quoted(name);
   const base = {
     text: `pg.text(${text})`,
     // Airtable's numbers are doubles; only a barcode may have more digits.
-    numeric: spec.type === "barcode" ? `pg.numeric(${text})` : `pg.numeric(${text}, { mode: "number" })`,
+    numeric: spec?.type === "barcode" ? `pg.numeric(${text})` : `pg.numeric(${text}, { mode: "number" })`,
+    integer: `pg.integer(${text})`,
+    bigint: `pg.bigint(${text}, { mode: "number" })`,
     bool: `pg.boolean(${text})`,
     date: `pg.date(${text})`,
     timestamp: `pg.timestamp(${text})`,
@@ -148,7 +105,7 @@ function builder({
         ? "string | null"
         : undefined;
   const typed = one && (isList ? `.array().$type<(${one})[]>()` : `.$type<${one}>()`);
-  return `${base}${typed ?? (isList ? ".array()" : "")}${isNullable ? "" : ".notNull()"}`;
+  return `${base}${typed ?? (isList ? ".array()" : "")}${isKey ? ".primaryKey()" : isNullable ? "" : ".notNull()"}`;
 }
 
 /** Drizzle's alias of a related table is `<variable>_<relation>`, of which Postgres keeps 63 bytes; a suffix has 3. */
@@ -156,13 +113,10 @@ const MAX_ALIAS_BYTES = 60;
 /** What remains of a relation's name next to a long name of a variable. */
 const MIN_NAME_BYTES = 16;
 
-function relationsText(variable: string, one: TypedTable | TypedView, sides: Side[]): string[] {
+function relationsText(variable: string, { row }: TypedRelation, sides: Side[]): string[] {
   if (sides.length === 0) return [];
   const most = Math.max(MAX_ALIAS_BYTES - Buffer.byteLength(`${variable}_`), MIN_NAME_BYTES);
-  const columns =
-    "id" in one
-      ? one.columns.map(({ name }) => name)
-      : [...one.columns, ...one.details.map(({ name }) => name)];
+  const columns = row.map(({ name }) => name);
   const names = assignIdentifiers(
     sides.map(({ name }) => ({ id: name, name })),
     { spell: (name) => shortened(name, most), fallback: "relation", reserved: new Set(columns) },

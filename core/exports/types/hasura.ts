@@ -1,5 +1,5 @@
 /** Hasura: a request to its metadata API that tracks all tables and views, and creates their relationships. */
-import { columnNames, type TypedTable, type TypedView, type TypeModel } from "./model";
+import type { TypedRelation, TypeModel } from "./model";
 import { asciiAttribute, assignIdentifiers } from "./names";
 import { relationsOf, type Side } from "./relations";
 
@@ -9,10 +9,7 @@ const SOURCE = "default";
 export function hasuraMetadata(model: TypeModel): string {
   const { schema } = model.base.database;
   const sidesOf = relationsOf(model, ({ name }) => name);
-  const all = [
-    ...model.tables.map((one) => ({ one, sides: sidesOf(one.id) })),
-    ...model.views.map((one) => ({ one, sides: sidesOf(one.name) })),
-  ];
+  const all = model.relations.map((one) => ({ one, sides: sidesOf(one.key) }));
   const names = assignIdentifiers(
     all.map(({ one }) => ({ id: one.name, name: one.name })),
     { spell: asciiAttribute, fallback: "table" },
@@ -49,9 +46,9 @@ export function hasuraMetadata(model: TypeModel): string {
 }
 
 /** Names of GraphQL have ASCII letters only; a name that is none of them gets another one. */
-function configuration(one: TypedTable | TypedView, tables: ReadonlyMap<string, string>) {
+function configuration(one: TypedRelation, tables: ReadonlyMap<string, string>) {
   const plain = namesIn(one, []);
-  const other = columnNames(one).filter((name) => plain.get(`column ${name}`) !== name);
+  const other = one.row.map(({ name }) => name).filter((name) => plain.get(`column ${name}`) !== name);
   const columns = other.map((name) => [name, { custom_name: plain.get(`column ${name}`) }]);
   const table = tables.get(one.name)!;
   return {
@@ -61,9 +58,9 @@ function configuration(one: TypedTable | TypedView, tables: ReadonlyMap<string, 
 }
 
 /** Columns first, so that relations do not change their names. */
-function namesIn(one: TypedTable | TypedView, sides: Side[]): Map<string, string> {
+function namesIn({ row }: TypedRelation, sides: Side[]): Map<string, string> {
   const entries = [
-    ...columnNames(one).map((name) => ({ id: `column ${name}`, name })),
+    ...row.map(({ name }) => ({ id: `column ${name}`, name })),
     ...sides.map(({ name }) => ({ id: `relation ${name}`, name })),
   ];
   return assignIdentifiers(entries, { spell: asciiAttribute, fallback: "field" });

@@ -13,7 +13,6 @@ import {
   tsInterface,
   UNKNOWN_CHOICE,
   utcSettings,
-  viewProperties,
   writableProperties,
   writeSchema,
 } from "./ts-parts";
@@ -23,13 +22,9 @@ export type Copied<Value> = ColumnType<Value, never, never>;
 `;
 
 export function kyselyTypes(model: TypeModel): string {
-  const { base, tables, views } = model;
+  const { base, relations } = model;
   const { schema } = base.database;
-  const names = [...tables, ...views].map(({ name, typeName }) => ({
-    name,
-    type: `${typeName}Table`,
-    doc: "",
-  }));
+  const names = relations.map(({ name, typeName }) => ({ name, type: `${typeName}Table`, doc: "" }));
   const where = schema === "public" ? "" : ` Use it with \`db.withSchema(${JSON.stringify(schema)})\`.`;
   return [
     `${tsHead(model)}import type { ColumnType } from "kysely";\n`,
@@ -39,8 +34,7 @@ export function kyselyTypes(model: TypeModel): string {
     utcSettings(),
     PARTS,
     tsIds(model),
-    ...tables.map((table) => tsInterface(`${table.typeName}Table`, table.doc, copied(rowProperties(table)))),
-    ...views.map((view) => tsInterface(`${view.typeName}Table`, view.doc, copied(viewProperties(view)))),
+    ...relations.map((one) => tsInterface(`${one.typeName}Table`, one.doc, copied(rowProperties(one)))),
     ...writes(model),
     tsInterface("Database", `All tables, by their names in SQL.${where}`, names),
   ].join("\n");

@@ -30,81 +30,77 @@ export interface TypeModel {
   title: string;
   tables: TypedTable[];
   views: TypedView[];
+  /** Both. */
+  relations: (TypedTable | TypedView)[];
 }
 
-export interface TypedTable {
-  id: string;
+/** A table or a view. */
+export interface TypedRelation {
+  /** Identifies it: the table's id, or the view's name. */
+  key: string;
   /** SQL name. */
   name: string;
   /** Name of its types: in TypeScript `ProjectsRow`, in Python `Projects`. */
   typeName: string;
+  /** Of a table: its name and description in the source. */
+  doc: string;
+  /** All columns that are described: those that every table or view has, and then its own. */
+  row: RowColumn[];
+}
+
+export interface TypedTable extends TypedRelation {
+  id: string;
   /** The view that SQL writes to, in the schema of those; undefined if there is none. */
   writeView: string | undefined;
   sourceName: string;
-  /** Name and description in the source. */
-  doc: string;
   /** All columns except `id`, `created_time` and those with details of attachments, by SQL name. */
   columns: TypedColumn[];
 }
 
-export interface TypedColumn {
+/** What a row has in one column. */
+export interface RowColumn {
+  /** Unique in the relation. Of a column without a field, a text before all ids of fields. */
   fieldId: string;
   /** SQL name. */
   name: string;
-  sourceName: string;
   doc: string;
-  spec: ColumnSpec;
-  kind: "text" | "numeric" | "bool" | "date" | "timestamp";
+  kind: "text" | "numeric" | "integer" | "bigint" | "bool" | "date" | "timestamp";
   isList: boolean;
   /** An element of a list may be NULL. */
   hasEmptyElements: boolean;
   isNullable: boolean;
-  /** Airtable does not compute it. */
-  isWritable: boolean;
-  /** For links: the table whose ids these are, if it is in the replica. */
+  /** Identifies the row of a table. */
+  isKey: boolean;
+  /** Of ids: the table of their records, if it is in the replica. */
   linked: TypedTable | undefined;
   /** For selects: the known choices. */
   choices: string[] | undefined;
+  /** Absent without a field. */
+  spec?: ColumnSpec;
+}
+
+export interface TypedColumn extends RowColumn {
+  sourceName: string;
+  spec: ColumnSpec;
+  /** Airtable does not compute it. */
+  isWritable: boolean;
 }
 
 /** A view with a row per link, or per attachment. */
-export interface TypedView {
-  name: string;
-  typeName: string;
-  doc: string;
+export interface TypedView extends TypedRelation {
   from: TypedTable;
   /** Of links: the other table, if it is in the replica. */
   to: TypedTable | undefined;
   column: TypedColumn;
   /** SQL names of the columns for the record, and for the linked record or the attachment's id. */
   columns: [string, string];
-  /** What the second one is, for a comment. */
-  toDoc: string;
-  /** Of attachments: the columns after these and the position. */
-  details: TypedDetail[];
-}
-
-/** A column of each view over attachments. */
-export interface TypedDetail {
-  name: string;
-  kind: "text" | "integer" | "bigint";
-  isNullable: boolean;
-  doc: string;
-}
-
-/** SQL names of all columns that are described. */
-export function columnNames(one: TypedTable | TypedView): string[] {
-  return "id" in one
-    ? ["id", "created_time", ...one.columns.map(({ name }) => name)]
-    : ["position", ...one.columns, ...one.details.map(({ name }) => name)];
 }
 
 /** More choices do not help, and compilers get slow. */
 const MOST_CHOICES = 200;
 
-export const ID_DOC = "The record's id in Airtable";
-export const CREATED_TIME_DOC = "When the record was created, UTC";
-export const POSITION_DOC = "The position in the cell, from 1";
+/** The position in the cell: a column of every view, and of no table. */
+export const POSITION = column("position", "integer", "The position in the cell, from 1");
 
 const DETAIL_DOCS: Record<(typeof ATTACHMENT_DETAILS)[number]["name"], string> = {
   filename: "The file's name",
@@ -114,14 +110,20 @@ const DETAIL_DOCS: Record<(typeof ATTACHMENT_DETAILS)[number]["name"], string> =
   height: "In pixels, of an image",
   url: "The URL that the table has",
 };
-const DETAILS = ATTACHMENT_DETAILS.map(
-  ({ name, type }): TypedDetail => ({
-    name,
-    kind: type,
-    isNullable: name !== "url",
-    doc: DETAIL_DOCS[name],
-  }),
+const DETAILS = ATTACHMENT_DETAILS.map(({ name, type }) =>
+  column(name, type, DETAIL_DOCS[name], { isNullable: name !== "url" }),
 );
+
+/** Returns a column without a field. */
+function column(
+  name: string,
+  kind: RowColumn["kind"],
+  doc: string,
+  more: Partial<Pick<RowColumn, "isKey" | "isNullable" | "linked">> = {},
+): RowColumn {
+  const usual = { isList: false, hasEmptyElements: false, isNullable: false, isKey: false };
+  return { fieldId: ` ${name}`, name, kind, doc, ...usual, linked: undefined, choices: undefined, ...more };
+}
 
 export function typeModel({ base, tables, linkViews, attachmentViews, choicesOf }: TypesInput): TypeModel {
   const views = [
@@ -144,14 +146,16 @@ export function typeModel({ base, tables, linkViews, attachmentViews, choicesOf 
     table.columns = spec.columns
       .filter(({ filesOf }) => filesOf === undefined)
       .toSorted(byName)
-      .map((column) => typedColumn(spec, column, typed.get(column.linkedTableId ?? ""), choicesOf));
+      .map((one) => typedColumn(spec, one, typed.get(one.linkedTableId ?? ""), choicesOf));
+    table.row = [
+      column("id", "text", "The record's id in Airtable", { isKey: true, linked: table }),
+      column("created_time", "timestamp", "When the record was created, UTC"),
+      ...table.columns,
+    ];
   }
-  return {
-    base,
-    title: `${base.name} (${base.sourceBaseId}), copied by Basetide`,
-    tables: [...typed.values()],
-    views: views.flatMap(({ view, details }) => typedView(view, details, typed, names)),
-  };
+  const all = { tables: [...typed.values()], views: views.flatMap((one) => typedView(one, typed, names)) };
+  const relations = [...all.tables, ...all.views];
+  return { base, title: `${base.name} (${base.sourceBaseId}), copied by Basetide`, ...all, relations };
 }
 
 /**
@@ -170,12 +174,14 @@ function emptyTable(spec: TableSpec, names: ReadonlyMap<string, string>, hasWrit
   const doc = described(`${sourceName} (${id})`, description);
   return {
     id,
+    key: id,
     name,
     typeName: names.get(`table ${id}`)!,
     writeView: hasWrites ? writeViewOf(spec) : undefined,
     sourceName,
     doc,
     columns: [],
+    row: [],
   };
 }
 
@@ -200,6 +206,7 @@ function typedColumn(
     hasEmptyElements: isList && type === "lookup",
     // Airtable omits every empty cell; only of a checkbox that means a value.
     isNullable: type !== "checkbox",
+    isKey: false,
     isWritable: WRITABLE_TYPES.has(type),
     linked: type === "links" ? linked : undefined,
     choices:
@@ -208,21 +215,26 @@ function typedColumn(
 }
 
 function typedView(
-  view: LinkView,
-  details: TypedDetail[],
+  { view, details }: { view: LinkView; details: RowColumn[] },
   tables: ReadonlyMap<string, TypedTable>,
   names: ReadonlyMap<string, string>,
 ): TypedView[] {
   const from = tables.get(view.tableId);
-  const column = from?.columns.find(({ fieldId }) => fieldId === view.fieldId);
-  if (!from || !column) return [];
+  const of = from?.columns.find(({ fieldId }) => fieldId === view.fieldId);
+  if (!from || !of) return [];
   const isOfFiles = details.length > 0;
-  const doc = `One row per ${isOfFiles ? "attachment" : "link"} of ${from.name}.${column.name}\n\n${column.doc}`;
+  const doc = `One row per ${isOfFiles ? "attachment" : "link"} of ${from.name}.${of.name}\n\n${of.doc}`;
   const typeName = names.get(viewKey(view))!;
   const { name, columns } = view;
-  const { linked: to } = column;
+  const { linked: to } = of;
   const toDoc = isOfFiles ? "The attachment's id" : `The linked record${to ? ` of ${to.name}` : ""}`;
-  return [{ name, typeName, doc, from, to, column, columns, toDoc, details }];
+  const row = [
+    column(columns[0], "text", `The record of ${from.name}`, { linked: from }),
+    POSITION,
+    column(columns[1], "text", toDoc, { linked: to }),
+    ...details,
+  ];
+  return [{ key: name, name, typeName, doc, row, from, to, column: of, columns }];
 }
 
 function viewKey({ tableId, fieldId }: LinkView): string {

@@ -5,7 +5,7 @@
  * and `task2`, become one type. One conflict stops its whole schema, so whatever it would fold gets a name here.
  */
 import pluralize from "pluralize";
-import { columnNames, type TypedTable, type TypedView, type TypeModel } from "./model";
+import type { TypedRelation, TypedTable, TypedView, TypeModel } from "./model";
 import { asciiAttribute, assignIdentifiers } from "./names";
 import { relationsOf } from "./relations";
 import { lineComments } from "./text";
@@ -43,21 +43,18 @@ const OWN_FIELDS = ["id", "rowid", "primarykey"];
 
 export function postgraphileTags(model: TypeModel): string {
   const { schema } = model.base.database;
-  const all = [
-    ...model.tables.map((one) => ({ one, key: one.id })),
-    ...model.views.map((one) => ({ one, key: one.name })),
-  ];
+  const { relations } = model;
   const names = assignIdentifiers(
-    all.map(({ one }) => ({ id: one.name, name: one.name })),
+    relations.map(({ name }) => ({ id: name, name })),
     {
       ...{ spell, fallback: "table", occupied: OWN_NAMES },
       keysOf: (name) => DERIVED.map((derived) => derived(folded(pluralize.singular(name)))),
     },
   );
   const sidesOf = relationsOf(model, ({ name }) => name);
-  const classOf = (one: TypedTable | TypedView, key: string): Class => {
+  const classOf = (one: TypedTable | TypedView): Class => {
     const name = names.get(one.name)!;
-    const foreignKey = sidesOf(key).flatMap(({ own, table }) =>
+    const foreignKey = sidesOf(one.key).flatMap(({ own, table }) =>
       own ? [`(${own.column}) references ${schema}.${table} (id)`] : [],
     );
     const tags = {
@@ -71,8 +68,8 @@ export function postgraphileTags(model: TypeModel): string {
       ...(Object.keys(attribute).length === 0 ? {} : { attribute }),
     };
   };
-  const classes = all
-    .map(({ one, key }): [string, Class] => [`${schema}.${one.name}`, classOf(one, key)])
+  const classes = relations
+    .map((one): [string, Class] => [`${schema}.${one.name}`, classOf(one)])
     .filter(([, one]) => Object.keys(one).length > 0);
   const view: [string, Class] = [`${schema}.${SYNC_META_VIEW}`, { tags: { name: "sync_meta_view" } }];
   const note = "Generated: do not edit. Generate it again after changes of the tables in Airtable.";
@@ -81,8 +78,8 @@ export function postgraphileTags(model: TypeModel): string {
 }
 
 /** Names of the columns that cannot have their own. */
-function attributesOf(one: TypedTable | TypedView): Record<string, { tags: Tags }> {
-  const columns = columnNames(one).filter((name) => name !== "id");
+function attributesOf({ row }: TypedRelation): Record<string, { tags: Tags }> {
+  const columns = row.map(({ name }) => name).filter((name) => name !== "id");
   const names = assignIdentifiers(
     columns.map((name) => ({ id: name, name })),
     {

@@ -1,13 +1,5 @@
 /** Prisma: a schema with a model per table and view. Prisma has no unions of texts, so choices are comments. */
-import {
-  CREATED_TIME_DOC,
-  ID_DOC,
-  POSITION_DOC,
-  type TypedColumn,
-  type TypedTable,
-  type TypedView,
-  type TypeModel,
-} from "./model";
+import { POSITION, type RowColumn, type TypedTable, type TypedView, type TypeModel } from "./model";
 import { asciiAttribute, asciiTypeName, assignIdentifiers } from "./names";
 import { relationsOf } from "./relations";
 import { lineComments, quoted } from "./text";
@@ -20,38 +12,28 @@ const RESERVED = new Set(
   String Boolean Int BigInt Float Decimal DateTime Json Bytes Unsupported`.split(/\s+/),
 );
 
-interface Field {
-  /** In SQL; a relation has none. */
-  column?: string;
-  name: string;
-  type: string;
-  doc: string;
-  attributes?: string;
-}
-
 export function prismaSchema(model: TypeModel): string {
-  const { base, tables, views } = model;
+  const { base, relations: all } = model;
   const { schema } = base.database;
-  const entries = [
-    ...tables.map(({ id, name }) => ({ id, name })),
-    ...views.map(({ name }) => ({ id: name, name })),
-  ];
-  const names = assignIdentifiers(entries, { spell: asciiTypeName, fallback: "Table", reserved: RESERVED });
-  const nameOf = (one: TypedTable | TypedView) => names.get("id" in one ? one.id : one.name)!;
+  const names = assignIdentifiers(
+    all.map(({ key, name }) => ({ id: key, name })),
+    { spell: asciiTypeName, fallback: "Table", reserved: RESERVED },
+  );
+  const nameOf = (one: TypedTable | TypedView) => names.get(one.key)!;
   const sidesOf = relationsOf(model, nameOf);
   const where = schema === "public" ? "" : `\n  schemas  = [${quoted(schema)}]`;
   const end = schema === "public" ? [] : [`  @@schema(${quoted(schema)})`];
-  const block = (id: string, one: TypedTable | TypedView, columns: Field[]) => {
-    const sides = sidesOf(id);
+  const block = (one: TypedTable | TypedView) => {
+    const sides = sidesOf(one.key);
     const plain = assignIdentifiers(
       [
-        ...columns.map((field) => ({ id: `0 ${field.column}`, name: field.name })),
+        ...one.row.map(({ name }) => ({ id: `0 ${name}`, name })),
         ...sides.map((side) => ({ id: `1 ${side.name}`, name: side.name })),
       ],
       { spell: asciiAttribute, fallback: "field" },
     );
     const own = (column: string) => plain.get(`0 ${column}`)!;
-    const fields = columns.map((field) => fieldText(own(field.column!), field));
+    const fields = one.row.map((column) => fieldText(own(column.name), column, one));
     const relations = sides.map((side) => {
       // The name that Prisma would derive for the constraint is cut, and may occur twice.
       const map = `, map: ${quoted(side.relation)}`;
@@ -59,7 +41,7 @@ export function prismaSchema(model: TypeModel): string {
       const type = side.own ? `${side.table}${side.own.isNullable ? "?" : ""}` : `${side.table}[]`;
       return `  ${plain.get(`1 ${side.name}`)} ${type} @relation(${quoted(side.relation)}${by ?? ""})\n`;
     });
-    const keys = "id" in one ? [] : [`  @@id([${own(one.columns[0])}, ${own("position")}])`];
+    const keys = "id" in one ? [] : [`  @@id([${own(one.columns[0])}, ${own(POSITION.name)}])`];
     const rest = [...keys, `  @@map(${quoted(one.name)})`, ...end].join("\n");
     return `${lineComments("///", one.doc)}model ${nameOf(one)} {\n${[...fields, ...relations].join("")}\n${rest}\n}\n`;
   };
@@ -73,72 +55,40 @@ generator client {
   provider = "prisma-client-js"
 }
 `,
-    ...tables.map((table) => block(table.id, table, tableFields(table))),
-    ...views.map((view) => block(view.name, view, viewFields(view))),
+    ...all.map(block),
   ].join("\n");
 }
 
 /** Bytes of a table's name from which on the name of its primary key, with `_pkey`, is cut, and may be another table's. */
 const MOST_BYTES = 58;
 
-function tableFields({ id, name, columns, writeView }: TypedTable): Field[] {
-  const key = Buffer.byteLength(name) > MOST_BYTES ? ` @id(map: ${quoted(`${id}_pkey`)})` : " @id";
+function keyOf({ key, name }: TypedTable | TypedView): string {
+  return Buffer.byteLength(name) > MOST_BYTES ? ` @id(map: ${quoted(`${key}_pkey`)})` : " @id";
+}
+
+function fieldText(name: string, column: RowColumn, one: TypedTable | TypedView): string {
+  const key = column.isKey ? keyOf(one) : "";
   // A new record gets its id from Airtable.
-  const value = writeView === undefined ? "" : " @default(dbgenerated())";
-  return [
-    { column: "id", name: "id", type: "String", doc: ID_DOC, attributes: `${key}${value}` },
-    {
-      column: "created_time",
-      name: "created_time",
-      type: "DateTime",
-      doc: CREATED_TIME_DOC,
-      attributes: " @db.Timestamp(6)",
-    },
-    ...columns.map((column) => ({
-      column: column.name,
-      name: column.name,
-      ...typeOf(column),
-      doc: docOf(column),
-    })),
-  ];
+  const value = column.isKey && "writeView" in one && one.writeView ? " @default(dbgenerated())" : "";
+  const map = name === column.name ? "" : ` @map(${quoted(column.name)})`;
+  return `${lineComments("///", docOf(column), "  ")}  ${name} ${typeOf(column)}${key}${value}${map}\n`;
 }
 
-function viewFields({ from: { name: table }, columns: [from, to], toDoc, details }: TypedView): Field[] {
-  return [
-    { column: from, name: from, type: "String", doc: `The record of ${table}` },
-    { column: "position", name: "position", type: "Int", doc: POSITION_DOC },
-    { column: to, name: to, type: "String", doc: toDoc },
-    ...details.map(({ name, kind, isNullable, doc }) => {
-      const type = { text: "String", integer: "Int", bigint: "BigInt" }[kind];
-      return { column: name, name, type: isNullable ? `${type}?` : type, doc };
-    }),
-  ];
-}
-
-function fieldText(name: string, { column, type, doc, attributes = "" }: Field): string {
-  const map = name === column ? "" : ` @map(${quoted(column!)})`;
-  return `${lineComments("///", doc, "  ")}  ${name} ${type}${attributes}${map}\n`;
-}
-
-/** Prisma reads an array that is NULL as an empty one. It reads no row with a list that has an empty element. */
-function typeOf({ kind, isList, hasEmptyElements, isNullable }: TypedColumn): {
-  type: string;
-  attributes?: string;
-} {
-  if (hasEmptyElements) return { type: 'Unsupported("text[]")?' };
-  const type = {
-    text: "String",
-    numeric: "Decimal",
-    bool: "Boolean",
-    date: "DateTime",
-    timestamp: "DateTime",
+/** With its attributes. Prisma reads an array that is NULL as an empty one, and no row with a list that has an empty element. */
+function typeOf({ kind, isList, hasEmptyElements, isNullable }: RowColumn): string {
+  if (hasEmptyElements) return 'Unsupported("text[]")?';
+  const many = isList ? "[]" : isNullable ? "?" : "";
+  return {
+    text: `String${many}`,
+    numeric: `Decimal${many}`,
+    integer: `Int${many}`,
+    bigint: `BigInt${many}`,
+    bool: `Boolean${many}`,
+    date: `DateTime${many} @db.Date`,
+    timestamp: `DateTime${many} @db.Timestamp(6)`,
   }[kind];
-  const attributes = { text: "", numeric: "", bool: "", date: " @db.Date", timestamp: " @db.Timestamp(6)" }[
-    kind
-  ];
-  return { type: `${type}${isList ? "[]" : isNullable ? "?" : ""}`, attributes };
 }
 
-function docOf({ doc, choices }: TypedColumn): string {
+function docOf({ doc, choices }: RowColumn): string {
   return choices ? `${doc}\n\nChoices: ${choices.map(quoted).join(", ")}` : doc;
 }

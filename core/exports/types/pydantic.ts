@@ -1,13 +1,5 @@
 /** Pydantic: a model per table, for the rows that psycopg returns as dictionaries. Runs with versions 1.10 and 2. */
-import {
-  CREATED_TIME_DOC,
-  ID_DOC,
-  POSITION_DOC,
-  type TypedDetail,
-  type TypedTable,
-  type TypedView,
-  type TypeModel,
-} from "./model";
+import type { TypedRelation, TypeModel } from "./model";
 import { annotation, attributesOf, pythonHead, pythonIds } from "./python-parts";
 import { docstring, quoted } from "./text";
 
@@ -37,19 +29,15 @@ class _Row(pydantic.BaseModel):
 `;
 
 export function pydanticModels(model: TypeModel): string {
-  return [
-    pythonHead(model, IMPORTS) + pythonIds(model),
-    ...model.tables.map(tableModel),
-    ...model.views.map(viewModel),
-  ].join("\n\n");
+  return [pythonHead(model, IMPORTS) + pythonIds(model), ...model.relations.map(classText)].join("\n\n");
 }
 
-function tableModel(table: TypedTable): string {
-  const { typeName, doc, columns } = table;
+function classText(one: TypedRelation): string {
+  const { typeName, doc, row } = one;
   // Version 2 keeps names that begin with `model_` for itself.
-  const own = columns.map(({ name }) => name).filter((name) => name.startsWith("model_"));
-  const attributes = attributesOf(table, [...RESERVED, ...own]);
-  const lines = columns.map((column) => {
+  const own = row.map(({ name }) => name).filter((name) => name.startsWith("model_"));
+  const attributes = attributesOf(one, [...RESERVED, ...own]);
+  const lines = row.map((column) => {
     const name = attributes.get(column.fieldId)!;
     const alias = name === column.name ? "" : `alias=${quoted(column.name)}, `;
     const value = column.isNullable ? "None" : "...";
@@ -57,25 +45,5 @@ function tableModel(table: TypedTable): string {
   });
   return `class ${typeName}(_Row):
 ${docstring(doc, "    ")}
-    id: ${typeName}Id = pydantic.Field(..., description=${quoted(ID_DOC)})
-    created_time: datetime.datetime = pydantic.Field(..., description=${quoted(CREATED_TIME_DOC)})
 ${lines.join("")}`;
-}
-
-function viewModel({ typeName, doc, from, to, columns: [fromId, toId], details }: TypedView): string {
-  const id = (name: string, type: string) =>
-    `    ${linkAttribute(name)}: ${type} = pydantic.Field(..., alias=${quoted(name)})\n`;
-  const detail = ({ name, kind, isNullable, doc: text }: TypedDetail) => {
-    const type = kind === "text" ? "str" : "int";
-    return `    ${name}: ${isNullable ? `typing.Optional[${type}]` : type} = pydantic.Field(..., description=${quoted(text)})\n`;
-  };
-  return `class ${typeName}(_Row):
-${docstring(doc, "    ")}
-${id(fromId, `${from.typeName}Id`)}    position: int = pydantic.Field(..., description=${quoted(POSITION_DOC)})
-${id(toId, to ? `${to.typeName}Id` : "str")}${details.map(detail).join("")}`;
-}
-
-function linkAttribute(name: string): string {
-  const column = { fieldId: "x", name } as TypedTable["columns"][number];
-  return attributesOf({ columns: [column] } as TypedTable, RESERVED).get("x")!;
 }

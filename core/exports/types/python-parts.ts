@@ -1,5 +1,5 @@
 /** Parts that the outputs in Python share. They run on Python 3.8 and later. */
-import type { TypedColumn, TypedTable, TypeModel } from "./model";
+import type { RowColumn, TypedRelation, TypeModel } from "./model";
 import { assignIdentifiers, unicodeAttribute } from "./names";
 import { docstring, lineComments, quoted } from "./text";
 
@@ -28,34 +28,31 @@ export function pythonIds({ tables }: TypeModel): string {
     .join("");
 }
 
-/** Returns the attribute of each column, by field id; `id` and `created_time` are taken. */
-export function attributesOf({ columns }: TypedTable, reserved: Iterable<string>): Map<string, string> {
-  const named = assignIdentifiers(
-    [
-      { id: "", name: "id" },
-      { id: " ", name: "created_time" },
-      ...columns.map(({ fieldId, name }) => ({ id: fieldId, name })),
-    ],
+/** Returns the attribute of each column, by field id. */
+export function attributesOf({ row }: TypedRelation, reserved: Iterable<string>): Map<string, string> {
+  return assignIdentifiers(
+    row.map(({ fieldId, name }) => ({ id: fieldId, name })),
     { spell: unicodeAttribute, fallback: "field", reserved: new Set([...RESERVED, ...reserved]) },
   );
-  return named;
 }
 
 /** The annotation of a column as psycopg returns it. */
-export function annotation(column: TypedColumn): string {
+export function annotation(column: RowColumn): string {
   const one = elementType(column);
   const element = column.hasEmptyElements ? `typing.Optional[${one}]` : one;
   const type = column.isList ? `typing.List[${element}]` : element;
   return column.isNullable ? `typing.Optional[${type}]` : type;
 }
 
-function elementType({ kind, linked, choices }: TypedColumn): string {
+function elementType({ kind, linked, choices }: RowColumn): string {
   if (linked) return `${linked.typeName}Id`;
   // The plain text stands for choices that were added later.
   if (choices) return `typing.Union[typing.Literal[${choices.map(quoted).join(", ")}], str]`;
   return {
     text: "str",
     numeric: "decimal.Decimal",
+    integer: "int",
+    bigint: "int",
     bool: "bool",
     date: "datetime.date",
     timestamp: "datetime.datetime",

@@ -19,7 +19,7 @@ export interface Side {
 }
 
 /**
- * Returns the sides by table id, and for views by their name.
+ * Returns the sides by the key of a table or view.
  *
  * @param name the name of the type or variable of a table or view in this language
  */
@@ -48,7 +48,7 @@ export function relationsOf(
     for (const { to, column, suffix } of ends) {
       const both = `${relation}${suffix}`;
       const own = { column, isNullable: false };
-      add(view.name, { name: `${column}__record`, relation: both, own, table: name(to) });
+      add(view.key, { name: `${column}__record`, relation: both, own, table: name(to) });
       add(to.id, { name: `${view.name}${suffix}`, relation: both, table: name(view) });
     }
   }

@@ -1,13 +1,5 @@
 /** SQLAlchemy: a declarative class per table, with relationships for links. Runs with versions 1.4 and 2. */
-import {
-  CREATED_TIME_DOC,
-  ID_DOC,
-  type TypedColumn,
-  type TypedDetail,
-  type TypedTable,
-  type TypedView,
-  type TypeModel,
-} from "./model";
+import type { RowColumn, TypedColumn, TypedTable, TypedView, TypeModel } from "./model";
 import { annotation, attributesOf, pythonHead, pythonIds } from "./python-parts";
 import { docstring, lineComments, quoted } from "./text";
 
@@ -49,6 +41,8 @@ class _UtcTime(sa.types.TypeDecorator):
 const TYPES = {
   text: "sa.Text",
   numeric: "sa.Numeric",
+  integer: "sa.Integer",
+  bigint: "sa.BigInteger",
   bool: "sa.Boolean",
   date: "sa.Date",
   timestamp: "_UtcTime",
@@ -63,9 +57,9 @@ export function sqlalchemyModels(model: TypeModel): string {
 }
 
 function tableClass(model: TypeModel, table: TypedTable): string {
-  const { typeName, name, doc, columns } = table;
+  const { typeName, name, doc, columns, row } = table;
   const attributes = attributesOf(table, RESERVED);
-  const lines = columns.map((column) => columnText(column, attributes.get(column.fieldId)!));
+  const lines = row.map((column) => columnText(column, attributes.get(column.fieldId)!, table));
   const relations = columns
     .filter(({ linked }) => linked)
     .map((column) => relationText(table, column, attributes.get(column.fieldId)!));
@@ -73,8 +67,6 @@ function tableClass(model: TypeModel, table: TypedTable): string {
 ${docstring(doc, "    ")}
     __tablename__ = ${quoted(name)}
 ${schemaLine(model)}
-${lineComments("#:", ID_DOC, "    ")}    id: orm.Mapped[${typeName}Id] = mapped_column("id", sa.Text, primary_key=True${table.writeView === undefined ? "" : ", server_default=sa.FetchedValue()"})
-${lineComments("#:", CREATED_TIME_DOC, "    ")}    created_time: orm.Mapped[datetime.datetime] = mapped_column("created_time", _UtcTime, nullable=False)
 ${lines.join("")}${relations.join("")}`;
 }
 
@@ -83,11 +75,18 @@ function schemaLine({ base }: TypeModel): string {
   return schema === "public" ? "" : `    __table_args__ = {"schema": ${quoted(schema)}}\n`;
 }
 
-function columnText(column: TypedColumn, attribute: string): string {
-  const { name, doc, kind, isList, isNullable } = column;
+function columnText(column: RowColumn, attribute: string, { writeView }: TypedTable): string {
+  const { doc, isKey } = column;
+  // A new record gets its id from Airtable.
+  const value = isKey && writeView !== undefined ? ", server_default=sa.FetchedValue()" : "";
+  return `${lineComments("#:", doc, "    ")}    ${attribute}: orm.Mapped[${annotation(column)}] = mapped_column(${argumentsOf(column)}${value})\n`;
+}
+
+/** The arguments that declare a column. */
+function argumentsOf({ name, kind, isList, isNullable, isKey }: RowColumn): string {
   const type = isList ? `postgresql.ARRAY(${TYPES[kind]})` : TYPES[kind];
-  const nullable = isNullable ? "" : ", nullable=False";
-  return `${lineComments("#:", doc, "    ")}    ${attribute}: orm.Mapped[${annotation(column)}] = mapped_column(${quoted(name)}, ${type}${nullable})\n`;
+  const rest = isKey ? ", primary_key=True" : isNullable ? "" : ", nullable=False";
+  return `${quoted(name)}, ${type}${rest}`;
 }
 
 /** Links are read by comparing the array with the other table's ids; no foreign key is needed. */
@@ -102,23 +101,12 @@ function relationText({ typeName }: TypedTable, { isList, linked }: TypedColumn,
 `;
 }
 
-function viewTable(
-  model: TypeModel,
-  { typeName, name, doc, columns: [from, to], details }: TypedView,
-): string {
+function viewTable(model: TypeModel, { typeName, name, doc, row }: TypedView): string {
   const { schema } = model.base.database;
   const where = schema === "public" ? "" : `    schema=${quoted(schema)},\n`;
   return `${lineComments("#:", doc)}${typeName} = sa.Table(
     ${quoted(name)},
     Base.metadata,
-    sa.Column(${quoted(from)}, sa.Text, nullable=False),
-    sa.Column("position", sa.Integer, nullable=False),
-    sa.Column(${quoted(to)}, sa.Text, nullable=False),
-${details.map(detailText).join("")}${where})
+${row.map((column) => `    sa.Column(${argumentsOf(column)}),\n`).join("")}${where})
 `;
-}
-
-function detailText({ name, kind, isNullable }: TypedDetail): string {
-  const type = { text: "Text", integer: "Integer", bigint: "BigInteger" }[kind];
-  return `    sa.Column("${name}", sa.${type}${isNullable ? "" : ", nullable=False"}),\n`;
 }

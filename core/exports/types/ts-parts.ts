@@ -1,14 +1,6 @@
 /** Parts that the outputs in TypeScript share: heads of files, record ids and the values of rows. */
 import { writeSchemasOf } from "../../replica";
-import {
-  CREATED_TIME_DOC,
-  ID_DOC,
-  POSITION_DOC,
-  type TypedColumn,
-  type TypedTable,
-  type TypedView,
-  type TypeModel,
-} from "./model";
+import type { RowColumn, TypedRelation, TypedTable, TypeModel } from "./model";
 import { jsDoc, key, quoted } from "./text";
 
 export function tsHead({ title }: TypeModel, ...remarks: string[]): string {
@@ -76,7 +68,7 @@ export function tsChoice(choices: string[]): string {
 }
 
 /** The type of a column as the drivers node-postgres and postgres.js return it with `utcSettings`. */
-function tsRowType(column: TypedColumn): string {
+function tsRowType(column: RowColumn): string {
   const one = elementType(column);
   const isUnion = column.hasEmptyElements || column.choices !== undefined;
   const element = column.hasEmptyElements ? `${one} | null` : one;
@@ -84,10 +76,11 @@ function tsRowType(column: TypedColumn): string {
   return column.isNullable ? `${type} | null` : type;
 }
 
-function elementType({ kind, linked, choices }: TypedColumn): string {
+function elementType({ kind, linked, choices }: RowColumn): string {
   if (linked) return `${linked.typeName}Id`;
   if (choices) return tsChoice(choices);
-  return { text: "string", numeric: "Numeric", bool: "boolean", date: "Day", timestamp: "Date" }[kind];
+  const numbers = { numeric: "Numeric", integer: "number", bigint: "Numeric" };
+  return { text: "string", ...numbers, bool: "boolean", date: "Day", timestamp: "Date" }[kind];
 }
 
 export interface TsProperty {
@@ -96,12 +89,8 @@ export interface TsProperty {
   doc: string;
 }
 
-export function rowProperties({ typeName, columns }: TypedTable): TsProperty[] {
-  return [
-    { name: "id", type: `${typeName}Id`, doc: ID_DOC },
-    { name: "created_time", type: "Date", doc: CREATED_TIME_DOC },
-    ...columns.map((column) => ({ name: column.name, type: tsRowType(column), doc: column.doc })),
-  ];
+export function rowProperties({ row }: TypedRelation): TsProperty[] {
+  return row.map((column) => ({ name: column.name, type: tsRowType(column), doc: column.doc }));
 }
 
 /** The columns that SQL writes can give a value, with the types that drivers accept. */
@@ -118,24 +107,6 @@ export function writableProperties({ columns }: TypedTable): TsProperty[] {
 /** Where the views of SQL writes are: `write`. */
 export function writeSchema({ base }: TypeModel): string {
   return writeSchemasOf(base.database.schema).write.slice(1, -1);
-}
-
-export function viewProperties({
-  from,
-  to,
-  columns: [fromId, toId],
-  toDoc,
-  details,
-}: TypedView): TsProperty[] {
-  return [
-    { name: fromId, type: `${from.typeName}Id`, doc: `The record of ${from.name}` },
-    { name: "position", type: "number", doc: POSITION_DOC },
-    { name: toId, type: to ? `${to.typeName}Id` : "string", doc: toDoc },
-    ...details.map(({ name, kind, isNullable, doc }) => {
-      const type = { text: "string", integer: "number", bigint: "Numeric" }[kind];
-      return { name, type: isNullable ? `${type} | null` : type, doc };
-    }),
-  ];
 }
 
 export function tsInterface(name: string, doc: string, properties: TsProperty[], mark = ""): string {

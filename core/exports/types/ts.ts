@@ -10,13 +10,12 @@ import {
   tsInterface,
   UNKNOWN_CHOICE,
   utcSettings,
-  viewProperties,
   writableProperties,
   writeSchema,
 } from "./ts-parts";
 
 export function typescript(model: TypeModel): string {
-  const { tables, views } = model;
+  const { tables, relations } = model;
   return [
     tsHead(model),
     UNKNOWN_CHOICE,
@@ -25,14 +24,14 @@ export function typescript(model: TypeModel): string {
     utcSettings(),
     CELL_TYPES,
     tsIds(model),
-    ...tables.map((table) => tsInterface(`${table.typeName}Row`, table.doc, rowProperties(table))),
-    ...views.map((view) => tsInterface(`${view.typeName}Row`, view.doc, viewProperties(view))),
+    ...relations.map((one) => tsInterface(`${one.typeName}Row`, one.doc, rowProperties(one))),
     ...writeTypes(model),
     ...tables.map(airtableTypes),
-    tableMap("Rows", "The rows of each table and view, by its name in SQL", [
-      ...tables.map(({ name, typeName }) => ({ name, type: `${typeName}Row` })),
-      ...views.map(({ name, typeName }) => ({ name, type: `${typeName}Row` })),
-    ]),
+    tableMap(
+      "Rows",
+      "The rows of each table and view, by its name in SQL",
+      relations.map(({ name, typeName }) => ({ name, type: `${typeName}Row` })),
+    ),
     tableMap(
       "Records",
       "The records of each table, by its id in Airtable",

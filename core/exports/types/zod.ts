@@ -1,13 +1,5 @@
 /** Zod: schemas that check rows as drivers or JSON have them, and convert numbers and times. */
-import {
-  CREATED_TIME_DOC,
-  ID_DOC,
-  POSITION_DOC,
-  type TypedColumn,
-  type TypedTable,
-  type TypedView,
-  type TypeModel,
-} from "./model";
+import type { RowColumn, TypedRelation, TypeModel } from "./model";
 import { jsDoc, key, quoted } from "./text";
 import { tsHead, utcSettings } from "./ts-parts";
 
@@ -37,14 +29,8 @@ export const choice = <const Choice extends string>(..._known: Choice[]) =>
   z.custom<Choice | (string & Record<never, never>)>((value) => typeof value === "string");
 `;
 
-interface Property {
-  name: string;
-  schema: string;
-  doc: string;
-}
-
 export function zodSchemas(model: TypeModel): string {
-  const { tables, views } = model;
+  const { tables, relations } = model;
   const ids = tables.map(
     ({ id, typeName, sourceName }) =>
       `${jsDoc(`The id of a record of ${sourceName} (${id})`)}export const ${typeName}Id = z.string().brand<${quoted(id)}>();
@@ -56,51 +42,32 @@ export type ${typeName}Id = z.output<typeof ${typeName}Id>;
     utcSettings("readsUtc = true;"),
     PARTS,
     ...ids,
-    ...tables.map((table) => objectSchema(table.typeName, table.doc, rowOf(table))),
-    ...views.map((view) => objectSchema(view.typeName, view.doc, viewOf(view))),
+    ...relations.map(objectSchema),
   ].join("\n");
 }
 
-function objectSchema(typeName: string, doc: string, properties: Property[]): string {
-  const lines = properties.map((one) => `${jsDoc(one.doc, "  ")}  ${key(one.name)}: ${one.schema},\n`);
+function objectSchema({ typeName, doc, row }: TypedRelation): string {
+  const lines = row.map((one) => `${jsDoc(one.doc, "  ")}  ${key(one.name)}: ${schemaOf(one)},\n`);
   return `${jsDoc(doc)}export const ${typeName}Row = z.object({\n${lines.join("")}});
 export type ${typeName}Row = z.output<typeof ${typeName}Row>;
 `;
 }
 
-function rowOf({ typeName, columns }: TypedTable): Property[] {
-  return [
-    { name: "id", schema: `${typeName}Id`, doc: ID_DOC },
-    { name: "created_time", schema: "utcTime", doc: CREATED_TIME_DOC },
-    ...columns.map((column) => ({ name: column.name, schema: schemaOf(column), doc: column.doc })),
-  ];
-}
-
-function viewOf({ from, to, columns: [fromId, toId], toDoc, details }: TypedView): Property[] {
-  return [
-    { name: fromId, schema: `${from.typeName}Id`, doc: `The record of ${from.name}` },
-    { name: "position", schema: "z.number()", doc: POSITION_DOC },
-    { name: toId, schema: to ? `${to.typeName}Id` : "z.string()", doc: toDoc },
-    ...details.map(({ name, kind, isNullable, doc }) => {
-      const schema = { text: "z.string()", integer: "z.number()", bigint: "numeric" }[kind];
-      return { name, schema: isNullable ? `${schema}.nullable()` : schema, doc };
-    }),
-  ];
-}
-
-function schemaOf(column: TypedColumn): string {
+function schemaOf(column: RowColumn): string {
   const element = column.hasEmptyElements ? `${elementOf(column)}.nullable()` : elementOf(column);
   const schema = column.isList ? `z.array(${element})` : element;
   return column.isNullable ? `${schema}.nullable()` : schema;
 }
 
-function elementOf({ kind, linked, choices, spec }: TypedColumn): string {
+function elementOf({ kind, linked, choices, spec }: RowColumn): string {
   if (linked) return `${linked.typeName}Id`;
   if (choices) return `choice(${choices.map(quoted).join(", ")})`;
-  if (spec.type === "barcode") return "digits";
+  if (spec?.type === "barcode") return "digits";
   return {
     text: "z.string()",
     numeric: "numeric",
+    integer: "z.number()",
+    bigint: "numeric",
     bool: "z.boolean()",
     date: "date",
     timestamp: "utcTime",
