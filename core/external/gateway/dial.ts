@@ -94,6 +94,8 @@ async function eventOf(socket: Socket, name: string, signal: AbortSignal): Promi
   const onAbort = () => reject(signal.reason);
   socket.once(name, resolve).once("error", reject).once("close", onClose);
   signal.addEventListener("abort", onAbort);
+  // It may have come while the host was looked up.
+  if (signal.aborted) onAbort();
   try {
     return await promise;
   } catch (error) {

@@ -4,12 +4,14 @@
  * Vitest fails a run with an unhandled rejection: those are what ended processes.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, inject, test } from "vitest";
 import { externalServer } from "../../../core/control/placement/external-url";
 import { gateway } from "../../../core/external";
+import { connectToServer } from "../../../core/external/gateway/dial";
 import { createAuthority } from "../../../core/http";
 import { connectServer } from "../../../core/postgres";
 import { replicaError } from "../../../core/replica/connection";
@@ -208,6 +210,23 @@ test("a server that behaves first and then misbehaves never affects more than it
     { numRuns: RUNS },
   );
   expect(await ask(honestUrl())).toEqual([{ one: 1 }]);
+});
+
+test("a deadline that passes while the host is looked up ends the dial of a server that says nothing", async () => {
+  const open = new Set<net.Socket>();
+  const silent = net.createServer((socket) => {
+    open.add(socket);
+    socket.resume().on("close", () => open.delete(socket));
+  });
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  const { port } = silent.address() as net.AddressInfo;
+  const { address } = externalServer(`postgres://u:p@localhost:${port}/d?sslmode=require`, "loopback");
+  const deadline = new AbortController();
+  const dialing = connectToServer(address, deadline.signal);
+  deadline.abort(new Error("too late"));
+  await expect(dialing).rejects.toThrow("too late");
+  await until(() => open.size === 0, { what: "no connection is left" });
+  silent.close();
 });
 
 test("a killed gateway is started again, and its connections fail once", async () => {
