@@ -2,6 +2,7 @@
  * Parses what the source's answer to a write says about records. Parses defensively: unknown fields and shapes are not
  * errors.
  */
+import { isObject, objectIn } from "../json";
 import { proxied } from "../source";
 
 /** A record of an answer. The keys of `fields` are field names or field ids, possibly mixed; empty cells are absent. */
@@ -24,8 +25,8 @@ export interface WriteAnswer {
  * @returns null if the text is not JSON or has another shape: it is then unknown which records were written
  */
 export function readWriteAnswer(text: string): WriteAnswer | null {
-  const body = parseJson(text);
-  if (!isObject(body)) return null;
+  const body = objectIn(text);
+  if (!body) return null;
   const items = Array.isArray(body.records) ? body.records : [body];
   // The last item for a record wins: only one image of a record is applied.
   const last = new Map<string, AnsweredRecord | null>();
@@ -44,24 +45,12 @@ export function readWriteAnswer(text: string): WriteAnswer | null {
 
 /** Returns the ids in the body of a batch update: `{records: [{id?, fields}]}`. */
 export function idsInRequest(text: string): string[] {
-  const body = parseJson(text);
-  if (!isObject(body) || !Array.isArray(body.records)) return [];
+  const body = objectIn(text);
+  if (!Array.isArray(body?.records)) return [];
   return body.records.flatMap((item: unknown) => (isObject(item) && isRecordId(item.id) ? [item.id] : []));
 }
 
 /** Can the source be asked for a record with this id? Otherwise the record could never be repaired. */
 export function isRecordId(id: unknown): id is string {
   return typeof id === "string" && proxied.ids.mayBe("record", id);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

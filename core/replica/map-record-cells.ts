@@ -5,6 +5,7 @@
  * I2. Nothing is lost silently: a value that does not fit becomes null and is reported; an unusual value that fits a
  *     text column is stored as its JSON text.
  */
+import { isObject } from "../json";
 import { isCellHash } from "../source";
 import { type IssueReason, NOT_A_NUMBER, type SourceError, sourceError } from "./issue-reasons";
 import { type CellReporter, jsonText, storable } from "./map-record-text";
@@ -194,10 +195,6 @@ function asJson(cell: unknown, reporter: CellReporter): string | null {
 function unfit(reason: IssueReason, reporter: CellReporter): null {
   reporter.report(reason);
   return null;
-}
-
-function isObject(cell: unknown): cell is Record<string, unknown> {
-  return typeof cell === "object" && cell !== null && !Array.isArray(cell);
 }
 
 /** Returns `value` if it is a non-empty string. */

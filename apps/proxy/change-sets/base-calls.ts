@@ -12,6 +12,7 @@ import {
   type HeldItem,
   type OperationKind,
 } from "../../../core/control/change-sets";
+import { isObject, objectIn } from "../../../core/json";
 import { proxied } from "../../../core/source";
 import { MINUTE_MS, SECOND_MS } from "../../../core/time-units";
 import { READ_HEADER } from "../cors";
@@ -183,7 +184,7 @@ export class BaseCalls {
   }
 
   #answerOf({ status, headers }: Response, text: string): Answer {
-    const body = parsed(text);
+    const body = objectIn(text);
     const isOwn = body?.sender === "proxy";
     const at = isOwn ? Number.NaN : Date.parse(headers.get("date") ?? "");
     if (Number.isFinite(at)) this.sourceAheadMs = at - Date.now();
@@ -202,20 +203,11 @@ export class BaseCalls {
   }
 }
 
-function parsed(text: string): Record<string, unknown> | undefined {
-  try {
-    const body: unknown = JSON.parse(text);
-    return typeof body === "object" && body !== null ? (body as Record<string, unknown>) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 function errorIn(body: Record<string, unknown> | undefined): { type?: string; message?: string } {
   const error = body?.error;
   if (typeof error === "string") return { type: error };
-  if (typeof error !== "object" || error === null) return {};
-  const { type, message } = error as Record<string, unknown>;
+  if (!isObject(error)) return {};
+  const { type, message } = error;
   return {
     ...(typeof type === "string" ? { type } : {}),
     ...(typeof message === "string" ? { message } : {}),

@@ -1,4 +1,5 @@
 /** Divides the source's answer to several writes into the answers that each of them would have had alone. */
+import { isObject, objectIn } from "../../../core/json";
 import { bodyText } from "../../../core/proxy";
 import type { WholeAnswer } from "../upstream";
 import type { SingleWrite } from "./single-write";
@@ -13,13 +14,13 @@ export async function divideAnswer(
   writes: Pick<SingleWrite, "recordId" | "isList">[],
 ): Promise<WholeAnswer[] | null> {
   const text = await bodyText(answer.bytes, answer.headers.get("content-encoding"));
-  const body = text === null ? null : parsed(text);
+  const body = text === null ? undefined : objectIn(text);
   if (!body) return null;
   const { records, ...more } = body;
   if (!Array.isArray(records) || records.length !== writes.length) return null;
   // The source answers in the order of the request.
   const isWhose = (record: unknown, { recordId }: Pick<SingleWrite, "recordId">) =>
-    isRecord(record) && (recordId === undefined || record.id === recordId);
+    isObject(record) && (recordId === undefined || record.id === recordId);
   if (!writes.every((write, index) => isWhose(records[index], write))) return null;
   return writes.map(({ isList }, index) => {
     const own = isList ? { records: [records[index]], ...more } : { ...records[index], ...more };
@@ -34,17 +35,4 @@ export function copyOf(answer: WholeAnswer, bytes?: Uint8Array<ArrayBuffer>): Wh
   for (const name of OF_THE_BYTES) headers.delete(name);
   if (headers.has(UNCOMPRESSED_LENGTH)) headers.set(UNCOMPRESSED_LENGTH, String(bytes.length));
   return { ...answer, headers, bytes };
-}
-
-function parsed(text: string): Record<string, unknown> | null {
-  try {
-    const body: unknown = JSON.parse(text);
-    return isRecord(body) ? body : null;
-  } catch {
-    return null;
-  }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

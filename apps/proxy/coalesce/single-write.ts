@@ -5,6 +5,7 @@
  *     client named it, options and headers. Any request that is not understood completely is sent as it is, so that
  *     Airtable alone decides what it means.
  */
+import { isObject, objectIn } from "../../../core/json";
 import { isRecordId } from "../../../core/proxy";
 import type { Call } from "../../../core/source";
 import type { UpstreamRequest } from "../upstream";
@@ -111,10 +112,7 @@ function objectOf({ body, headers }: UpstreamRequest): Record<string, unknown> |
   if (!body || body.length > MAX_BYTES) return;
   if (!JSON_TYPE.test(headers.get("content-type") ?? "") || headers.has("content-encoding")) return;
   try {
-    const parsed: unknown = JSON.parse(
-      new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body),
-    );
-    return isObject(parsed) ? parsed : undefined;
+    return objectIn(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
   } catch {
     return;
   }
@@ -138,8 +136,4 @@ function sharedHeaders(headers: UpstreamRequest["headers"]): string[] {
   return [...headers]
     .filter(([name]) => !OF_ONE_CLIENT.has(name))
     .map(([name, value]) => `${name}: ${value}`);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -5,6 +5,7 @@
  */
 import type { Db } from "../../context";
 import { cutText } from "../../cut-text";
+import { isObject } from "../../json";
 import { jsonParameter } from "../../postgres";
 import type { FieldType, SourceField, SourceSchema } from "../../source";
 import { searchLines } from "./search";
@@ -130,8 +131,4 @@ function colorsOf(choices: unknown): Record<string, string> | undefined {
     .filter((choice) => isObject(choice) && typeof choice.name === "string")
     .map(({ name, color }): [string, string] => [name, typeof color === "string" ? color : ""]);
   return named.length === 0 ? undefined : Object.fromEntries(named);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

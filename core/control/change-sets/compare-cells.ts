@@ -1,4 +1,5 @@
 /** Compares cells that were written with cells that the source returns: it gives some of them another form. */
+import { isObject } from "../../json";
 import { HOUR_MS } from "../../time-units";
 import type { CellValues } from "./operations";
 
@@ -114,8 +115,4 @@ function isEmpty(cell: unknown): boolean {
     cell === false ||
     (Array.isArray(cell) && cell.length === 0)
   );
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 /** Parses a read through the proxy that a replica may be able to answer. */
+import { objectIn } from "../../json";
 import { proxied } from "../../source";
 
 export interface RequestedSort {
@@ -80,13 +81,8 @@ function fromQuery(search: string): Parameters {
 
 function fromBody(body: string | undefined, search: string): Parameters | undefined {
   if (new URLSearchParams(search).size > 0 || (body?.length ?? 0) > LONGEST_BODY) return undefined;
-  try {
-    const parsed: unknown = JSON.parse(body ?? "");
-    const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
-    return isObject ? Object.entries(parsed) : undefined;
-  } catch {
-    return undefined;
-  }
+  const parsed = objectIn(body ?? "");
+  return parsed && Object.entries(parsed);
 }
 
 function readParameters(given: Parameters, isOne: boolean) {

@@ -6,11 +6,12 @@
  * is not even split.
  */
 import { BasetideError } from "../../errors";
+import { isObject } from "../../json";
 import { MAX_LEVELS, nestsDeeper } from "../../nesting";
 import type { RecordPage, RememberedPage, SourceRecord, SourceTable, UnreadableRecord } from "../types";
 import { holdsAttachment, tableMayHoldAttachments, withoutSignedUrls } from "./attachments";
 import { pageDigest } from "./page-digest";
-import { described, idOf, isObject, textIn } from "./parts";
+import { described, idOf, textIn } from "./parts";
 import type { ReceivedBody } from "./received-body";
 import { recognizedOffset, rememberPage } from "./remembered-page";
 import { outlinePage, type PageOutline, splitPage } from "./split";

@@ -3,14 +3,11 @@
  */
 import { cutText } from "../../cut-text";
 import { BasetideError } from "../../errors";
+import { isObject } from "../../json";
 import { type AirtableIdKind, isAirtableId } from "./limits";
 
 /** Longest text of an unreadable part that is shown, characters. */
 const MAX_SHOWN = 100;
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 export function textIn(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;

@@ -6,9 +6,11 @@
  * F2. What cannot be read in a payload does not end the feed, and is not lost. It is said of the table that it belongs to;
  *     if that is not known either, the payload is reported as an error. The rest is read.
  */
+
+import { isObject } from "../../json";
 import type { ChangeBatch, ChangedTable, SourceChanges } from "../change-feed";
 import { isAirtableId } from "./limits";
-import { isObject, listIn, textIn } from "./parts";
+import { listIn, textIn } from "./parts";
 
 /** The error code for a payload that has an unexpected form. */
 export const UNREADABLE = "UNREADABLE_PAYLOAD";

@@ -4,6 +4,8 @@
  * Airtable adds types and keys without notice, and may omit `options` or set it to null. What cannot be read is reported
  * and does not keep the rest from being read.
  */
+
+import { isObject } from "../../json";
 import type {
   FieldType,
   SourceBase,
@@ -15,7 +17,7 @@ import type {
   UnreadableDefinition,
 } from "../types";
 import { type AirtableIdKind, isAirtableId } from "./limits";
-import { badAnswer, described, idOf, isObject, listIn, textIn } from "./parts";
+import { badAnswer, described, idOf, listIn, textIn } from "./parts";
 
 /** Airtable's name of a type → ours. Types that are not listed are `unknown`, for example `manualSort`. */
 export const FIELD_TYPES: ReadonlyMap<string, FieldType> = new Map([

@@ -2,12 +2,13 @@
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { BasetideError, isBasetideError } from "../../errors";
+import { isObject } from "../../json";
 import type { ChangeFeed, SourceWebhook } from "../change-feed";
 import type { SourceField, SourceSchema } from "../types";
 import { parseAnswer } from "./answers";
 import type { Request } from "./client";
 import { dependentsOf, hasHiddenDependencies } from "./dependents";
-import { badAnswer, isObject, listIn, textIn } from "./parts";
+import { badAnswer, listIn, textIn } from "./parts";
 import { isAsTold, isCursor, readBatch } from "./payloads";
 
 /** Payloads in one answer: the maximum of the call (its reference, "List webhook payloads"). */
