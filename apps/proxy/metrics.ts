@@ -5,21 +5,12 @@ import type { UpstreamFailure } from "./upstream";
 
 export type CallClass = "read" | "write" | "other";
 
-export interface ProxyMetrics {
-  /**
-   * Records an answered request: its total time, and the part spent neither by the source nor waiting for the quota,
-   * ms.
-   */
-  answered(call: CallClass, totalMs: number, addedMs: number): void;
-  failed(failure: UpstreamFailure): void;
-  /** Records a call that carried the writes of several clients. */
-  coalesced(writes: number): void;
-}
+export type ProxyMetrics = ReturnType<typeof proxyMetrics>;
 
 const TOTAL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const ADDED_SECONDS = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 1, 5];
 
-export function proxyMetrics(registry: Registry): ProxyMetrics {
+export function proxyMetrics(registry: Registry) {
   const registers = [registry];
   const total = new BufferedHistogram({
     name: "basetide_proxy_request_seconds",
@@ -48,11 +39,16 @@ export function proxyMetrics(registry: Registry): ProxyMetrics {
     registers,
   });
   return {
-    answered(call, totalMs, addedMs) {
+    /**
+     * Records an answered request: its total time, and the part spent neither by the source nor waiting for the quota,
+     * ms.
+     */
+    answered(call: CallClass, totalMs: number, addedMs: number) {
       total.add(call, totalMs / 1000);
       added.add(call, addedMs / 1000);
     },
-    failed: (failure) => errors.inc({ kind: failure }),
-    coalesced: (writes) => coalesced.observe(writes),
+    failed: (failure: UpstreamFailure) => errors.inc({ kind: failure }),
+    /** Records a call that carried the writes of several clients. */
+    coalesced: (writes: number) => coalesced.observe(writes),
   };
 }

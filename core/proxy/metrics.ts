@@ -1,17 +1,9 @@
 /** Metrics about applied writes. A base id is not a label. */
 import { Counter, Gauge, type Registry } from "prom-client";
 
-export interface WriteMetrics {
-  /** Images that lost to one applied after their read version: their records are read again. */
-  lost(images: number): void;
-  /** Records that the source has written and a replica may not show yet. */
-  repairRecorded(records: number): void;
-  repairDone(records: number): void;
-  /** Pending repairs: of all processes, and those that only this process knows. */
-  repairsPending(recorded: number, inMemory: number): void;
-}
+export type WriteMetrics = ReturnType<typeof writeMetrics>;
 
-export function writeMetrics(registry: Registry): WriteMetrics {
+export function writeMetrics(registry: Registry) {
   const registers = [registry];
   const lost = new Counter({
     name: "basetide_proxy_lost_row_images_total",
@@ -35,10 +27,13 @@ export function writeMetrics(registry: Registry): WriteMetrics {
     registers,
   });
   return {
-    lost: (images) => lost.inc(images),
-    repairRecorded: (records) => recorded.inc(records),
-    repairDone: (records) => done.inc(records),
-    repairsPending(inControlPlane, inMemory) {
+    /** Images that lost to one applied after their read version: their records are read again. */
+    lost: (images: number) => lost.inc(images),
+    /** Records that the source has written and a replica may not show yet. */
+    repairRecorded: (records: number) => recorded.inc(records),
+    repairDone: (records: number) => done.inc(records),
+    /** Pending repairs: of all processes, and those that only this process knows. */
+    repairsPending(inControlPlane: number, inMemory: number) {
       dirty.set({ where: "control_plane" }, inControlPlane);
       dirty.set({ where: "memory" }, inMemory);
     },
