@@ -8,7 +8,13 @@
  */
 
 import { type ConnectedBase, isKeyFresh } from "../../core/proxy";
-import { isOurOffset, parseRead, type ReadAnswer, type ReadRequest } from "../../core/proxy/reads";
+import {
+  isOurOffset,
+  LOST_OFFSET,
+  parseRead,
+  type ReadAnswer,
+  type ReadRequest,
+} from "../../core/proxy/reads";
 import type { Caller } from "./caller";
 import type { ProxyContext } from "./context";
 import { READ_HEADER, setExposed } from "./cors";
@@ -44,7 +50,7 @@ export async function replicaRead(
   if (found) return { answer: toResponse(found), isCandidate: true };
   // The source does not know our offsets. An unproven key gets the source's own answer, as for any base.
   if (caller.isProven && readRequest.offset !== undefined && isOurOffset(readRequest.offset))
-    return { answer: toResponse(LOST), isCandidate: true };
+    return { answer: toResponse(LOST_OFFSET), isCandidate: true };
   return { isCandidate: true };
 }
 
@@ -62,12 +68,6 @@ function candidatesFor(caller: Caller, header: string | null): ConnectedBase[] {
   const [own, others] = [able.filter(caller.isOwnKeyOf), able.filter((base) => !caller.isOwnKeyOf(base))];
   return header === "replica" ? [...own, ...others] : own.filter((base) => base.replicaReads);
 }
-
-const LOST: ReadAnswer = {
-  status: 422,
-  body: { error: { type: "LIST_RECORDS_ITERATOR_NOT_AVAILABLE" } },
-  asOf: null,
-};
 
 function requestOf(target: ProxyTarget, { body }: UpstreamRequest): ReadRequest | undefined {
   const request = parseRead(target, body && new TextDecoder().decode(body));

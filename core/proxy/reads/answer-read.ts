@@ -30,7 +30,7 @@ export interface ReadAnswer {
 }
 
 /** The source's answer for an offset that it no longer knows: the client starts the list again. */
-const LOST: ReadAnswer = {
+export const LOST_OFFSET: ReadAnswer = {
   status: 422,
   body: { error: { type: "LIST_RECORDS_ITERATOR_NOT_AVAILABLE" } },
   asOf: null,
@@ -47,7 +47,7 @@ export async function answerRead(
   request: ReadRequest,
 ): Promise<ReadAnswer | undefined> {
   const cursor = request.offset === undefined ? undefined : readOffset(request.offset);
-  const otherwise = request.offset === undefined ? undefined : LOST;
+  const otherwise = request.offset === undefined ? undefined : LOST_OFFSET;
   const table = tableOf(tables, request.tableRef);
   if (!table || (request.offset !== undefined && cursor?.tableId !== table.spec.tableId)) return otherwise;
   if (lacks(table, request)) return otherwise;
