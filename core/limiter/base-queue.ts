@@ -9,25 +9,13 @@
  */
 import { offAbort, onAbort } from "../async";
 import { BasetideError } from "../errors";
-import type { HeldConnection } from "../http/connections";
+import type { Connections, HeldConnection } from "../http/connections";
 import type { KeyLimits, PermitHolder } from "./permit-holder";
 import { BUSY_MS, type Demand, PermitSet } from "./permit-set";
 import { UnprovenPace } from "./unproven-pace";
 
 export type Priority = "client" | "live" | "sync" | "unproven";
 const RANKS: Record<Priority, number> = { client: 0, live: 1, sync: 2, unproven: 3 };
-
-/** The part of a connection pool (core/http/connections) that a queue uses. */
-export interface Connections {
-  /** How much the travel times of two requests may differ, ms. */
-  readonly spreadMs: number;
-  /** How much longer requests may have taken that were sent before the path changed, ms. */
-  readonly dropMs: number;
-  /** Announces that requests are about to be sent. */
-  keepWarm(): void;
-  tryTake(): HeldConnection | undefined;
-  take(signal: AbortSignal): Promise<HeldConnection>;
-}
 
 export interface WaitOptions {
   /** Requests per window that sync may use. */

@@ -15,6 +15,7 @@ import { asBasetideError, BasetideError, isBasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
 import {
   isStale,
+  namedTable,
   type RecordPage,
   type SourceConnection,
   type SourceRecord,
@@ -151,7 +152,7 @@ export class MeteredSource {
 
   /** The same for a table of which only the id is known. @returns the records */
   async listRecords(tableId: string, ids: RequestedIds): Promise<SourceRecord[]> {
-    const pages = await this.listByIds({ id: tableId, name: tableId, primaryFieldId: "", fields: [] }, ids);
+    const pages = await this.listByIds(namedTable(tableId), ids);
     return pages.flatMap((page) => Array.from({ length: page.size }, (_, index) => page.record(index)));
   }
 

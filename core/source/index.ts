@@ -21,7 +21,7 @@ export { createCellHash, isCellHash } from "./hash-cell";
 export type { SourcePlan, WebhookFacts } from "./limits";
 export { nextMonth, ownCallsKey, quotaKeyOf, type SourceBaseRef } from "./quota-key";
 export { factsOf, limitsOfKey, platformById, platformFacts, proxied, strictest } from "./registry";
-export { type Selecting, selectedSource } from "./selected-source";
+export { namedTable, type Selecting, selectedSource } from "./selected-source";
 export {
   copiesEverything,
   type FieldTreatment,

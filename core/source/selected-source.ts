@@ -89,8 +89,8 @@ function filtered(source: SourceConnection, filter: Filter): SourceConnection {
       if (!isTableCopied(selection, tableId)) return Promise.resolve(null);
       // Only a list tells whether a view shows the record.
       if (viewOf(selection, tableId) !== undefined) {
-        const page = list(named(tableId), (part) =>
-          source.listByIds(baseId, named(tableId), [recordId], part, signal),
+        const page = list(namedTable(tableId), (part) =>
+          source.listByIds(baseId, namedTable(tableId), [recordId], part, signal),
         );
         return page.then((found) => {
           if (found.size > 0) return found.record(0);
@@ -116,7 +116,7 @@ function partOf({ id, fields, partial }: SourceTable, { selection, treatments }:
 }
 
 /** A table of which only the id is known. */
-function named(tableId: string): SourceTable {
+export function namedTable(tableId: string): SourceTable {
   return { id: tableId, name: tableId, primaryFieldId: "", fields: [] };
 }
 

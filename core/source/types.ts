@@ -6,7 +6,7 @@
  * links and selects arrays of strings; failed computations `{error}` or `{specialValue}`; empty cells are absent.
  */
 
-import type { HeldConnection } from "../http/connections";
+import type { Connections, HeldConnection } from "../http/connections";
 import type { ChangeFeed } from "./change-feed";
 import type { SourceClock } from "./clock";
 import type { Dialect } from "./dialect";
@@ -195,23 +195,6 @@ export interface SourceIdentity {
   scopes?: string[] | undefined;
 }
 
-/**
- * This process's idle connections to a platform: a counted call acquires its permit with a connection already
- * taken.
- */
-export interface SourceConnections {
-  /** The maximum difference in network latency between two requests, ms. */
-  readonly spreadMs: number;
-  /** How much longer requests may have taken that were sent before the path changed, ms. */
-  readonly dropMs: number;
-  /** Keeps some connections open for counted requests that will follow. */
-  keepWarm(): void;
-  /** Takes an idle connection without waiting; undefined if there is none. */
-  tryTake(): HeldConnection | undefined;
-  /** @throws BasetideError `source_unavailable`; the signal's reason */
-  take(signal: AbortSignal): Promise<HeldConnection>;
-}
-
 /** The part of a table that a list is limited to. */
 export interface ListedPart {
   fields?: readonly string[] | undefined;
@@ -220,8 +203,12 @@ export interface ListedPart {
 
 /** A connection to one platform with one key. Every call may throw a BasetideError `source_…`. */
 export interface SourceConnection {
-  /** Undefined if the platform is not reached over a network. */
-  readonly connections: SourceConnections | undefined;
+  /**
+   * This process's idle connections to the platform: a counted call acquires its permit with a connection already taken.
+   * `take` throws BasetideError `source_unavailable`, or the signal's reason. Undefined if the platform is not reached over
+   * a network.
+   */
+  readonly connections: Connections | undefined;
   /** Returns the same connection, whose next call is sent on `held`. */
   over(held: HeldConnection): SourceConnection;
   /** Reports changes; undefined if the platform does not. */

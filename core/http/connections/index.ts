@@ -2,4 +2,4 @@
 export { AnswerTooLarge, type HttpAnswer } from "./answer-reader";
 export type { StreamedAnswer } from "./answer-stream";
 export { AnswerTimeout, ConnectFailure, StaleConnection, type WireRequest } from "./connection";
-export { ConnectionPool, type HeldConnection, poolOf } from "./pool";
+export { ConnectionPool, type Connections, type HeldConnection, poolOf } from "./pool";

@@ -325,6 +325,9 @@ export class ConnectionPool {
   }
 }
 
+/** The part of a pool that senders of counted requests use. */
+export type Connections = Pick<ConnectionPool, "spreadMs" | "dropMs" | "keepWarm" | "tryTake" | "take">;
+
 const pools = new Map<string, ConnectionPool>();
 
 /** Returns this process's pool for an address: scheme, host and port. */

@@ -11,6 +11,7 @@ import {
   AnswerTimeout,
   AnswerTooLarge,
   type ConnectionPool,
+  type Connections,
   type HeldConnection,
   type HttpAnswer,
   poolOf,
@@ -18,7 +19,6 @@ import {
 } from "../../http/connections";
 import type { SourceClock } from "../clock";
 import { STALE_CONNECTION } from "../stale";
-import type { SourceConnections } from "../types";
 import { refusedCall } from "./answers";
 import { errorReason, MAX_BODY_BYTES, ReceivedBody, tooLarge } from "./received-body";
 
@@ -60,7 +60,7 @@ export interface Client {
    * `refusal` returns for other statuses than 200.
    */
   request: Request;
-  connections: SourceConnections;
+  connections: Connections;
 }
 
 export function createClient({ address, apiKey, timeoutMs, clock }: ClientOptions): Client {
@@ -125,7 +125,7 @@ export function createClient({ address, apiKey, timeoutMs, clock }: ClientOption
 }
 
 /** Wraps the pool so that it throws the source's errors. */
-function connectionsOf(pool: ConnectionPool, address: string): SourceConnections {
+function connectionsOf(pool: ConnectionPool, address: string): Connections {
   return {
     get spreadMs() {
       return pool.spreadMs;

@@ -5,7 +5,7 @@
  * request of the base's quota; `listBases` is one per 1,000 bases, and counts for no base.
  */
 import { BasetideError, isBasetideError } from "../../errors";
-import type { HeldConnection } from "../../http/connections";
+import type { Connections, HeldConnection } from "../../http/connections";
 import type { ChangeFeed } from "../change-feed";
 import type {
   ListedPart,
@@ -13,7 +13,6 @@ import type {
   RememberedPage,
   SourceBase,
   SourceConnection,
-  SourceConnections,
   SourceIdentity,
   SourceRecord,
   SourceSchema,
@@ -49,7 +48,7 @@ export class AirtableConnection implements SourceConnection {
     this.#held = held;
   }
 
-  get connections(): SourceConnections {
+  get connections(): Connections {
     return this.#client.connections;
   }
 
