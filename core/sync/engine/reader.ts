@@ -7,7 +7,6 @@ import type { Logger } from "../../log";
 import {
   isStale,
   nextMonth,
-  type RecordPage,
   type RememberedPage,
   type SourceConnection,
   type SourceTable,
@@ -109,115 +108,61 @@ interface ListOptions {
 }
 
 /**
- * Reads all pages of a table with one iterator of the source. The first page is requested at once, and the next one
- * while the caller processes the current one. A page must not be used once the caller has asked for the next.
+ * Reads all pages of a table with one iterator of the source, and requests the next page while the caller processes the
+ * current one. A page must not be used once the caller has asked for the next.
  *
  * @throws BasetideError `source_iterator_lost` when the source lost the iterator or returned a page twice (start
  *   over), `source_bad_answer` when the list does not end
  */
-export function readTable(
+export async function* readTable(
   reader: Reader,
   table: SourceTable,
-  options: ListOptions = {},
-): AsyncIterable<VersionedPage> {
-  return new Pages(reader, table, options);
-}
-
-/** Not a generator, which has three more promises for each page. */
-class Pages implements AsyncIterableIterator<VersionedPage> {
-  readonly #reader: Reader;
-  readonly #table: SourceTable;
-  readonly #options: ListOptions;
-  readonly #source: MeteredSource;
-  /** The offset behind 1, 2, 4, 8, ... pages: a list that goes in circles comes to it again. */
-  #milestone: string | undefined;
-  #nextMilestoneAt = 1;
-  readonly #firstIds = new Set<string>();
-  #repeats = 0;
-  #position = 0;
-  /** The page that the caller is processing. */
-  #given: RecordPage | undefined;
-  #requested: { page: Promise<RecordPage>; readVersion: number | Promise<number> } | undefined;
-
-  constructor(reader: Reader, table: SourceTable, options: ListOptions) {
-    this.#reader = reader;
-    this.#table = table;
-    this.#options = options;
-    this.#source = metered(reader);
-    this.#request(undefined);
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async next(): Promise<IteratorResult<VersionedPage, undefined>> {
-    // If a thousand bases kept their pages until the next ones arrive, these would take 30 MB.
-    this.#given?.discard?.();
-    this.#given = undefined;
-    if (!this.#requested) {
-      this.#requireEachOnce();
-      return { done: true, value: undefined };
-    }
-    const requested = this.#requested;
-    const page = await requested.page;
-    const { readVersion } = requested;
-    const current = { page, readVersion: typeof readVersion === "number" ? readVersion : await readVersion };
-    this.#requested = undefined;
-    const { firstId, offset } = page;
-    if (firstId !== undefined && this.#firstIds.size === this.#firstIds.add(firstId).size) this.#repeats++;
-    if (offset !== undefined) {
-      this.#position++;
-      this.#requireEnd(offset);
-      this.#request(offset);
-    }
-    this.#given = page;
-    return { done: false, value: current };
-  }
-
-  #request(offset: string | undefined): void {
-    const { readVersions } = this.#reader;
-    const readVersion = readVersions.currentNow ?? readVersions.current();
-    const page =
-      typeof readVersion === "number" ? this.#ask(offset) : readVersion.then(() => this.#ask(offset));
+  { filter, onAsk, isKnown, remembered }: ListOptions = {},
+): AsyncGenerator<VersionedPage, void, void> {
+  const source = metered(reader);
+  const ask = (offset: string | undefined, position: number) => {
+    const readVersion = reader.readVersions.current();
+    const page = readVersion.then(() =>
+      source.send((connection, signal) => {
+        if (offset === undefined) onAsk?.();
+        const known = isKnown && ((digest: number) => isKnown(position, digest));
+        const asked = { offset, filter, isKnown: known, before: remembered?.(position) };
+        return connection.listPage(reader.sourceBaseId, table, asked, signal);
+      }),
+    );
     // A caller that stops early must not leave an unhandled rejection behind.
     page.catch(() => {});
-    this.#requested = { page, readVersion };
-  }
-
-  #ask(offset: string | undefined): Promise<RecordPage> {
-    const { filter, onAsk, isKnown, remembered } = this.#options;
-    const position = this.#position;
-    return this.#source.send((connection, signal) => {
-      if (offset === undefined) onAsk?.();
-      const known = isKnown && ((digest: number) => isKnown(position, digest));
-      const before = remembered?.(position);
-      const asked = { offset, filter, isKnown: known, before };
-      return connection.listPage(this.#reader.sourceBaseId, this.#table, asked, signal);
-    });
-  }
-
-  /** Source: R. P. Brent, An improved Monte Carlo factorization algorithm (1980), for the milestones. */
-  #requireEnd(offset: string): void {
-    if (offset === this.#milestone || this.#position > MAX_PAGES || this.#repeats > MANY_TRIES) {
-      throw new BasetideError(
-        "source_bad_answer",
-        `Airtable's list of table ${this.#table.id} does not end.`,
-      );
+    return { page, readVersion };
+  };
+  const firstIds = new Set<string>();
+  let repeats = 0;
+  /** The offset behind 1, 2, 4, 8, ... pages: a list that goes in circles comes to it again. */
+  let milestone: string | undefined;
+  let position = 0;
+  for (let requested: ReturnType<typeof ask> | undefined = ask(undefined, 0); requested; ) {
+    const page = await requested.page;
+    const readVersion = await requested.readVersion;
+    requested = undefined;
+    const { firstId, offset } = page;
+    if (firstId !== undefined && firstIds.size === firstIds.add(firstId).size) repeats++;
+    if (offset !== undefined) {
+      position++;
+      if (offset === milestone || position > MAX_PAGES || repeats > MANY_TRIES)
+        throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not end.`);
+      // Source: R. P. Brent, An improved Monte Carlo factorization algorithm (1980).
+      if (Number.isInteger(Math.log2(position))) milestone = offset;
+      requested = ask(offset, position);
     }
-    if (this.#position < this.#nextMilestoneAt) return;
-    this.#milestone = offset;
-    this.#nextMilestoneAt *= 2;
+    yield { page, readVersion };
+    // If a thousand bases kept their pages until the next ones arrive, these would take 30 MB.
+    page.discard?.();
   }
-
-  /** A page was returned in place of another one, whose records would appear to be gone. */
-  #requireEachOnce(): void {
-    if (this.#repeats === 0) return;
+  // A page was returned in place of another one, whose records would appear to be gone.
+  if (repeats > 0)
     throw new BasetideError(
       "source_iterator_lost",
-      `Airtable's list of table ${this.#table.id} returned the same page twice.`,
+      `Airtable's list of table ${table.id} returned the same page twice.`,
     );
-  }
 }
 
 /** Records that the month's calls are spent. @returns the error, with the date until which syncing rests */

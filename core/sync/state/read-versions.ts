@@ -56,7 +56,7 @@ export class ReadVersionSource {
 
   /** Returns a read version that was taken before this call, and not long before. */
   current(): Promise<number> {
-    if (!this.#readVersion || this.#isOld) {
+    if (!this.#readVersion || performance.now() - this.#takenAt > this.#maxAgeMs) {
       this.#takenAt = performance.now();
       const readVersion = this.#take();
       this.#readVersion = readVersion;
@@ -71,14 +71,5 @@ export class ReadVersionSource {
       );
     }
     return this.#readVersion;
-  }
-
-  /** The same if nothing has to be waited for. */
-  get currentNow(): number | undefined {
-    return this.#known === undefined || this.#isOld ? undefined : this.#known;
-  }
-
-  get #isOld(): boolean {
-    return performance.now() - this.#takenAt > this.#maxAgeMs;
   }
 }
