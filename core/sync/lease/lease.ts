@@ -86,33 +86,6 @@ export interface LeaseSignals {
   isTrial?: boolean;
 }
 
-/** Why a lease has ended. */
-type End =
-  /** The worker stops or gives the base up, or the lease can go on elsewhere at once: the base has moved. */
-  | { reason: "over" }
-  /** The replica is not as the lease left it, or another base's turn has come. */
-  | { reason: "not_renewed" }
-  /** Paused, being moved or deleted, or in need of a person. */
-  | { reason: "unwanted" }
-  /** The budget lets the base rest; when it ends is stored with the base. */
-  | { reason: "rests" }
-  /** The last sync has failed. */
-  | { reason: "failed"; pauseMs: number };
-
-/** Returns when the base should be leased again, ms from now; null: not at all, unless somebody asks for it. */
-function againInMs(end: End): number | null {
-  switch (end.reason) {
-    case "over":
-    case "not_renewed":
-      return 0;
-    case "unwanted":
-    case "rests":
-      return null;
-    case "failed":
-      return end.pauseMs;
-  }
-}
-
 /**
  * Syncs the base until the worker stops or gives it up, or it no longer needs syncing. A base that fails while other
  * bases wait gives up its room in the worker.
@@ -199,10 +172,10 @@ export async function holdLease(
     // Not awaited: an index may take long.
     void upkeep.run().catch(() => {});
     try {
-      const end = await run(lease, base, stop).finally(() => withdrawNext(lease.next, replica, epoch));
+      const againMs = await run(lease, base, stop).finally(() => withdrawNext(lease.next, replica, epoch));
       if (stop.aborted) await handOverRows(lease, log);
       else await upkeep.idle(catchUps);
-      return againInMs(end);
+      return againMs;
     } finally {
       over.abort();
     }
@@ -316,21 +289,21 @@ export interface Lease {
   syncedFrom: Date | null;
 }
 
-/** Runs sync after sync. */
-async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<End> {
+/** Runs sync after sync. @returns as `holdLease` does */
+async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<number | null> {
   const { ctx, baseId, cache, leased } = lease;
   // By then, changes that people have made are known.
   const noticedAt = performance.now() + MOST_PATIENCE_MS;
   let saved: SyncedBase | undefined;
   for (let base = first; ; base = sweptBase(lease, base, saved) ?? (await ctx.host.base(baseId))) {
     saved = undefined;
-    if (stop.aborted) return { reason: "over" };
-    if (!isToBeSynced(base)) return { reason: "unwanted" };
+    if (stop.aborted) return 0;
+    if (!isToBeSynced(base)) return null;
     // Moved to another database, or paused and resumed within a second.
-    if (base.database.id !== first.database.id || leased.isOver) return { reason: "over" };
+    if (base.database.id !== first.database.id || leased.isOver) return 0;
     // Another lease would have to read a table again that waits to go live.
     const isDue = lease.isOverdue || performance.now() >= lease.renewAt;
-    if (isDue && cache.builds.size === 0 && !(await isRenewed(lease))) return { reason: "not_renewed" };
+    if (isDue && cache.builds.size === 0 && !(await isRenewed(lease))) return 0;
     const startedAt = performance.now();
     const apiKey = leased.apiKey;
     try {
@@ -345,14 +318,14 @@ async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<
         // An error of a key that has been replaced meanwhile is obsolete, and reporting it would stop the base.
         if (needsAttention(report) && (await ctx.host.access(base)).apiKey !== apiKey) continue;
         saved = await saveRun(lease, base, report);
-        if (needsAttention(report)) return { reason: "unwanted" };
+        if (needsAttention(report)) return null;
         if (report.error?.code === "budget_spent") return await rested(lease, SPENT_REST_MS);
       }
       if (report?.error || isGivenUp(lease)) {
         // What one table's objects refuse is no reason for other tables to wait longer.
         const isRefused = isBasetideError(cache.failedWith, "replica_refused");
         const pauseMs = failurePauseMs(isRefused ? 1 : cache.failures, cache.failedWith ?? undefined);
-        if (isGivenUp(lease) || pauseMs > REST_MS) return { reason: "failed", pauseMs };
+        if (isGivenUp(lease) || pauseMs > REST_MS) return pauseMs;
         await leased.rest(pauseMs);
       } else await leased.rest(Math.max(0, nextSweepAt(startedAt) - performance.now()));
     } catch (error) {
@@ -512,14 +485,14 @@ async function applyAttachmentKey(ctx: SyncContext, base: SyncedBase, cache: Bas
   cache.attachmentSigner = await ctx.host.attachmentSigner(base.id);
 }
 
-/** The base is leased again after it has rested. @throws BasetideError `sync_stopped` */
-async function rested({ ctx, baseId, budget, leased }: Lease, restMs: number): Promise<End> {
+/** The base is leased again after it has rested, which is stored with it. @throws BasetideError `sync_stopped` */
+async function rested({ ctx, baseId, budget, leased }: Lease, restMs: number): Promise<null> {
   // What a client wrote does not wait for the budget.
   while (leased.catchUpRequestedAt) await leased.rest(MOST_PATIENCE_MS);
   const spentMs = budget.spentUntil ? budget.spentUntil.getTime() - Date.now() : Infinity;
   // This process's clock may be ahead of that by which the month ends.
   await ctx.host.restUntil(baseId, Math.min(restMs, Math.max(REST_MS, spentMs)));
-  return { reason: "rests" };
+  return null;
 }
 
 /** Returns whether the base should make room for others. */
