@@ -91,11 +91,6 @@ export class SchemaTracker {
   #readsBegun = 0;
   #catalogRead = 0;
   #plan: SchemaPlan = { inPlace: [], rebuild: [], drop: [] };
-  /** The shapes that were asked for, as each page of a sweep does, and what they follow from. */
-  #shapes: { of: [SourceSchema, Catalog, SchemaPlan]; byId: Map<string, TableShape> } = {
-    of: [this.#schema, this.#catalog, this.#plan],
-    byId: new Map(),
-  };
   #moved: MovedNames = new Map();
   #refusal: BasetideError | undefined;
   #refusedUntil = Number.NEGATIVE_INFINITY;
@@ -182,7 +177,6 @@ export class SchemaTracker {
     refusals.set(tableId, { error, until: performance.now() + pauseMs });
     const { source } = this.table(tableId);
     if (source && error.code === "needs_attention") failing.unchanged(source, error);
-    this.#shapes.byId.delete(tableId);
     return pauseMs;
   }
 
@@ -203,20 +197,6 @@ export class SchemaTracker {
   }
 
   table(id: string): TableShape {
-    const { of, byId } = this.#shapes;
-    if (of[0] !== this.#schema || of[1] !== this.#catalog || of[2] !== this.#plan) {
-      this.#shapes = { of: [this.#schema, this.#catalog, this.#plan], byId: new Map() };
-      return this.table(id);
-    }
-    const known = byId.get(id);
-    if (known) return known;
-    const shape = this.#shapeOf(id);
-    // It changes by itself while the table is postponed.
-    if (this.postponedMs(id) <= 0) byId.set(id, shape);
-    return shape;
-  }
-
-  #shapeOf(id: string): TableShape {
     const { tables, whole } = this.#schema;
     const source = tables.find((table) => table.id === id);
     const live = this.#catalog.get(id);
