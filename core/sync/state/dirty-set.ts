@@ -24,6 +24,9 @@ interface DirtyTable {
   dependent: Map<string, DirtyEntry>;
   /** Entries to be read later: no live batch waits for them. */
   deferred: Map<string, { entry: DirtyEntry; untilMs: number }>;
+  /** How many entries hold each cursor, and how many of those are deferred. */
+  held: CursorCounts;
+  heldDeferred: CursorCounts;
   inProgress: Set<DirtyBatch>;
   /** The whole table must be swept, for a change that names no records. */
   whole: Suspicion | null;
@@ -40,9 +43,6 @@ export class DirtySet {
   /** Notified when there may be something to work on, a table needs a schema check, or a cursor may have advanced. */
   readonly wake = new Notifier();
   #tables = new Map<string, DirtyTable>();
-  /** How many entries hold each cursor, and how many of those are deferred. */
-  #held = new CursorCounts();
-  #deferred = new CursorCounts();
   #aside: ReadonlySet<string> = new Set();
   #sequence = 0;
   #readCursor = 0;
@@ -54,33 +54,30 @@ export class DirtySet {
 
   /** All changes before it are acknowledged. */
   get durableCursor(): number {
-    return Math.min(this.#readCursor, this.#held.least());
+    return this.#least(([, { held }]) => held.least());
   }
 
   /** The same, ignoring deferred entries, and those of tables that were set aside. */
   get batchCursor(): number {
-    const least =
-      this.#aside.size === 0
-        ? this.#held.least(this.#deferred)
-        : Math.min(
-            ...[...this.#tables].filter(([id]) => !this.#aside.has(id)).map(([, one]) => leastOf(one)),
-          );
-    return Math.min(this.#readCursor, least);
+    return this.#least(([id, { held, heldDeferred }]) =>
+      this.#aside.has(id) ? Number.POSITIVE_INFINITY : held.least(heldDeferred),
+    );
+  }
+
+  #least(leastOf: (table: [string, DirtyTable]) => number): number {
+    return Math.min(this.#readCursor, ...[...this.#tables].map(leastOf));
   }
 
   /** Number of entries that are not acknowledged. */
   get size(): number {
-    return this.#held.total;
+    return this.#tables.values().reduce((sum, { held }) => sum + held.total, 0);
   }
 
   /** The same without tables that were set aside. */
   get waiting(): number {
-    let aside = 0;
-    for (const id of this.#aside) {
-      const table = this.#tables.get(id);
-      if (table) for (const _ of cursorsOf(table)) aside++;
-    }
-    return this.size - aside;
+    return this.#tables
+      .entries()
+      .reduce((sum, [id, { held }]) => sum + (this.#aside.has(id) ? 0 : held.total), 0);
   }
 
   /** Sets tables aside that cannot be read, and only these: their entries stay, but no live batch waits for them. */
@@ -135,14 +132,14 @@ export class DirtySet {
   /** Requests a sweep of the table. */
   addTable(tableId: string, cursor: number): void {
     const waiting = this.#waiting(tableId);
-    waiting.whole = this.#hold(waiting.whole, cursor);
+    waiting.whole = this.#hold(waiting, waiting.whole, cursor);
     this.wake.notify();
   }
 
   /** Requests a schema check before the table is worked on. */
   suspect(tableId: string, cursor: number): void {
     const waiting = this.#waiting(tableId);
-    waiting.suspect = this.#hold(waiting.suspect, cursor);
+    waiting.suspect = this.#hold(waiting, waiting.suspect, cursor);
     this.wake.notify();
   }
 
@@ -159,16 +156,16 @@ export class DirtySet {
   ackSuspects(sequence: number): void {
     for (const waiting of this.#tables.values()) {
       if (!waiting.suspect || waiting.suspect.sequence > sequence) continue;
-      this.#held.remove(waiting.suspect.cursor);
+      waiting.held.remove(waiting.suspect.cursor);
       waiting.suspect = null;
     }
     this.wake.notify();
   }
 
-  #hold(known: Suspicion | null, cursor: number): Suspicion {
+  #hold({ held }: DirtyTable, known: Suspicion | null, cursor: number): Suspicion {
     const sequence = ++this.#sequence;
     if (known) return { cursor: known.cursor, sequence };
-    this.#held.add(cursor);
+    held.add(cursor);
     return { cursor, sequence };
   }
 
@@ -261,11 +258,12 @@ export class DirtySet {
 
   /** Acknowledges records of the batch: their changes are applied and durable. */
   ack(batch: DirtyBatch, recordIds: Iterable<string>): void {
+    const { held } = this.#waiting(batch.tableId);
     for (const id of recordIds) {
       const entry = batch.entries.get(id);
       if (!entry) continue;
       batch.entries.delete(id);
-      this.#held.remove(entry.cursor);
+      held.remove(entry.cursor);
     }
     this.#closeIfEmpty(batch);
     this.wake.notify();
@@ -300,26 +298,22 @@ export class DirtySet {
       this.#mergeBack(waiting, recordId, entry);
     } else {
       waiting.deferred.set(recordId, { entry, untilMs });
-      this.#deferred.add(entry.cursor);
+      waiting.heldDeferred.add(entry.cursor);
     }
     this.#closeIfEmpty(batch);
     this.wake.notify();
   }
 
-  /** Resumes deferred entries whose time has come. @returns how long until the next one's, ms */
-  resumeDeferred(nowMs: number): number {
-    let nextMs = Number.POSITIVE_INFINITY;
+  /** Resumes deferred entries whose time has come. */
+  resumeDeferred(nowMs: number): void {
     for (const waiting of this.#tables.values()) {
       for (const [id, { entry, untilMs }] of waiting.deferred) {
-        if (untilMs > nowMs) nextMs = Math.min(nextMs, untilMs - nowMs);
-        else {
-          waiting.deferred.delete(id);
-          this.#deferred.remove(entry.cursor);
-          queueOf(waiting, entry).set(id, entry);
-        }
+        if (untilMs > nowMs) continue;
+        waiting.deferred.delete(id);
+        waiting.heldDeferred.remove(entry.cursor);
+        queueOf(waiting, entry).set(id, entry);
       }
     }
-    return nextMs;
   }
 
   /**
@@ -333,17 +327,17 @@ export class DirtySet {
       for (const [id, entry] of queue) {
         if (entry.sequence > sequence || except.has(id)) continue;
         queue.delete(id);
-        this.#held.remove(entry.cursor);
+        waiting.held.remove(entry.cursor);
       }
     }
     for (const [id, { entry }] of waiting.deferred) {
       if (entry.sequence > sequence || except.has(id)) continue;
       waiting.deferred.delete(id);
-      this.#deferred.remove(entry.cursor);
-      this.#held.remove(entry.cursor);
+      waiting.heldDeferred.remove(entry.cursor);
+      waiting.held.remove(entry.cursor);
     }
     if (waiting.whole && waiting.whole.sequence <= sequence) {
-      this.#held.remove(waiting.whole.cursor);
+      waiting.held.remove(waiting.whole.cursor);
       waiting.whole = null;
     }
     this.wake.notify();
@@ -358,7 +352,8 @@ export class DirtySet {
     let waiting = this.#tables.get(tableId);
     if (!waiting) {
       const queues = { direct: new Map(), dependent: new Map(), deferred: new Map() };
-      waiting = { ...queues, inProgress: new Set(), whole: null, suspect: null };
+      const counts = { held: new CursorCounts(), heldDeferred: new CursorCounts() };
+      waiting = { ...queues, ...counts, inProgress: new Set(), whole: null, suspect: null };
       this.#tables.set(tableId, waiting);
     }
     return waiting;
@@ -366,17 +361,20 @@ export class DirtySet {
 
   #put(waiting: DirtyTable, recordId: string, entry: DirtyEntry): void {
     queueOf(waiting, entry).set(recordId, entry);
-    this.#held.add(entry.cursor);
+    waiting.held.add(entry.cursor);
     this.wake.notify();
   }
 
   /** Removes the waiting or deferred entry of a record; entries in progress stay. */
-  #remove({ direct, dependent, deferred }: DirtyTable, recordId: string): DirtyEntry | undefined {
+  #remove(
+    { direct, dependent, deferred, held, heldDeferred }: DirtyTable,
+    recordId: string,
+  ): DirtyEntry | undefined {
     const put = deferred.get(recordId);
     const entry = direct.get(recordId) ?? dependent.get(recordId) ?? put?.entry;
     if (!entry) return undefined;
-    if (put) this.#deferred.remove(entry.cursor);
-    this.#held.remove(entry.cursor);
+    if (put) heldDeferred.remove(entry.cursor);
+    held.remove(entry.cursor);
     direct.delete(recordId);
     dependent.delete(recordId);
     deferred.delete(recordId);
@@ -386,7 +384,7 @@ export class DirtySet {
   /** Requeues an entry that was in progress, merged with a later one. */
   #mergeBack(waiting: DirtyTable, recordId: string, entry: DirtyEntry): void {
     const later = this.#remove(waiting, recordId);
-    this.#held.remove(entry.cursor);
+    waiting.held.remove(entry.cursor);
     this.#put(waiting, recordId, later ? mergeEntries(entry, later) : entry);
   }
 
@@ -397,24 +395,4 @@ export class DirtySet {
 
 function queueOf(waiting: DirtyTable, { why }: DirtyEntry): Map<string, DirtyEntry> {
   return why === "dependent" ? waiting.dependent : waiting.direct;
-}
-
-/** The cursors that a table's entries hold. */
-function* cursorsOf({ deferred, ...table }: DirtyTable): Generator<number> {
-  yield* undeferredOf(table);
-  for (const { entry } of deferred.values()) yield entry.cursor;
-}
-
-function* undeferredOf(table: Omit<DirtyTable, "deferred">): Generator<number> {
-  const { direct, dependent, inProgress, whole, suspect } = table;
-  for (const one of [direct, dependent, ...[...inProgress].map(({ entries }) => entries)]) {
-    for (const { cursor } of one.values()) yield cursor;
-  }
-  for (const one of [whole, suspect]) if (one) yield one.cursor;
-}
-
-function leastOf(table: DirtyTable): number {
-  let least = Number.POSITIVE_INFINITY;
-  for (const cursor of undeferredOf(table)) least = Math.min(least, cursor);
-  return least;
 }
