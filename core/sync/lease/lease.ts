@@ -452,7 +452,6 @@ async function syncAs(lease: Lease, base: SyncedBase): Promise<RunReport | { res
       cache.handedOver.clear();
       cache.polledUntil.clear();
       cache.scan = null;
-      cache.partialScan = null;
       cache.scanStartedAt = startedAt;
       // Changes of a table that could not be read are still missing. One that SQL does not have will be read whole.
       const isLeft = report.failing?.some(

@@ -59,6 +59,8 @@ export interface SweepScan {
   startedAt: Date;
   /** Ids of the tables that it has yet to read, in order. */
   remaining: string[];
+  /** It is reported. Tables that remain could not be read: they are swept as soon as they can be. */
+  isOver: boolean;
   seen: number;
   inserted: number;
   updated: number;
@@ -136,8 +138,6 @@ export interface BaseCache {
   pollStartedAt: Map<string, number>;
   /** The current background scan of rapid or live mode. */
   scan: SweepScan | null;
-  /** The last scan, if some of its tables could not be read: those are swept as soon as they can be. */
-  partialScan: SweepScan | null;
   /** When the last scan began (performance.now()); -Infinity: the next is due at once. */
   scanStartedAt: number | null;
   /** Live mode: the changes that the feed has reported and that are not applied yet. */
@@ -201,7 +201,6 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     polledUntil: new Map(),
     pollStartedAt: new Map(),
     scan: null,
-    partialScan: null,
     scanStartedAt: null,
     live: null,
     failures: 0,

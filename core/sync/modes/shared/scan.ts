@@ -54,28 +54,31 @@ export function scanning(session: SyncSession, watch: ScanWatch): WorkKind {
     most: 1,
     items() {
       if (isBusy) return [];
-      if (watch.isWanted?.() || (!cache.scan && dueInMs(session, watch) <= 0)) beginScan(session);
-      const { scan, partialScan } = cache;
-      const left = partialScan?.remaining.find((id) => isToBeSwept(session, id));
-      // Tables that cannot be read are swept once they can be.
-      if (scan?.remaining.every((id) => cache.failing.has(id)))
+      const isRunning = cache.scan !== null && !cache.scan.isOver;
+      if (watch.isWanted?.() || (!isRunning && dueInMs(session, watch) <= 0)) beginScan(session);
+      const { scan } = cache;
+      const next =
+        scan?.remaining.find((id) => !cache.failing.has(id)) ??
+        scan?.remaining.find((id) => isReadableAgain(session, id));
+      if (scan && next !== undefined) return step(() => sweepNext(session, scan, next));
+      if (scan && (!scan.isOver || scan.remaining.length === 0))
         return step(() => endScan(session, scan, watch));
-      if (left !== undefined) return step(() => sweepLeft(session, partialScan!, left, watch));
-      if (scan) return step(() => sweepNext(session, scan));
       return [{ id: "scan", dueInMs: dueInMs(session, watch), run: async () => {} }];
     },
   };
 }
 
+/** What is left are tables that cannot be read: they are swept once they can be, and then the scan has read everything. */
 async function endScan(session: SyncSession, scan: SweepScan, watch: ScanWatch): Promise<void> {
   const { cache } = session.input;
-  if (scan.remaining.length < session.schemaTracker.tables.length) await reportScan(session, scan);
-  cache.scan = null;
-  cache.partialScan = scan.remaining.length > 0 ? scan : null;
+  const { length } = scan.remaining;
+  if (!scan.isOver && length < session.schemaTracker.tables.length) await reportScan(session, scan);
+  scan.isOver = true;
+  if (length === 0) cache.scan = null;
   await watch.onEnd?.(scan);
 }
 
-function isToBeSwept({ input, schemaTracker }: SyncSession, tableId: string): boolean {
+function isReadableAgain({ input, schemaTracker }: SyncSession, tableId: string): boolean {
   const { source, live, rebuild } = schemaTracker.table(tableId);
   return !source || (input.cache.failing.isReadable(tableId) && live !== undefined && !rebuild);
 }
@@ -85,12 +88,12 @@ function beginScan({ input, schemaTracker }: SyncSession): void {
   const counts = { seen: 0, inserted: 0, updated: 0, deleted: 0, requests: 0, waitMs: 0 };
   const before = cache.scan;
   cache.scan = {
-    ...(before ? { ...before, seen: 0 } : counts),
+    ...(before && !before.isOver ? { ...before, seen: 0 } : counts),
     startedAt: new Date(),
     remaining: schemaTracker.tables.map(({ id }) => id),
+    isOver: false,
   };
   cache.scanStartedAt = performance.now();
-  cache.partialScan = null;
 }
 
 /** Returns how long ago the base's last scan began; Infinity: never. */
@@ -104,11 +107,10 @@ function dueInMs({ input }: SyncSession, { everyMs, lastAgoMs }: ScanWatch): num
   return everyMs() - begunMs;
 }
 
-/** Sweeps the next table of the scan, or postpones it. @throws the error if it failed, and not because of the table */
-async function sweepNext(session: SyncSession, scan: SweepScan): Promise<void> {
+/** Sweeps a table of the scan, or postpones it. @throws the error if it failed, and not because of the table */
+async function sweepNext(session: SyncSession, scan: SweepScan, tableId: string): Promise<void> {
   const { input, schemaTracker, stop } = session;
   const { cache, reader } = input;
-  const tableId = scan.remaining.find((id) => !cache.failing.has(id))!;
   const shape = schemaTracker.table(tableId);
   const { source, live, rebuild } = shape;
   scan.remaining.splice(scan.remaining.indexOf(tableId), 1);
@@ -141,7 +143,8 @@ export function asking(
     void askFailing(cache.failing, background.reader, schemaTracker.tables);
     for (const id of cache.failing.ids) {
       // A scan that could not read it must do so now; otherwise there is nothing to read but what is named.
-      if (!cache.failing.isReadable(id) || cache.partialScan?.remaining.includes(id)) continue;
+      if (!cache.failing.isReadable(id) || (cache.scan?.isOver && cache.scan.remaining.includes(id)))
+        continue;
       if (cache.failing.isOfRows(id) && isWrittenTo(id)) continue;
       try {
         await schemaTracker.ownTable(id);
@@ -154,28 +157,6 @@ export function asking(
     }
   }
   return periodic(run);
-}
-
-/** Sweeps a table that the last scan could not read. The scan has then read everything once none is left. */
-async function sweepLeft(
-  session: SyncSession,
-  scan: SweepScan,
-  tableId: string,
-  watch: ScanWatch,
-): Promise<void> {
-  const { input, schemaTracker } = session;
-  const { cache, reader } = input;
-  const shape = schemaTracker.table(tableId);
-  try {
-    if (shape.source && !(await sweepExclusively(session, session.background, tableId))) return;
-  } catch (caught) {
-    await tableFailed({ schemaTracker, cache, log: reader.log }, tableId, shape, caught);
-    return;
-  }
-  scan.remaining = scan.remaining.filter((id) => id !== tableId);
-  if (scan.remaining.length > 0) return;
-  cache.partialScan = null;
-  await watch.onEnd?.(scan);
 }
 
 /** Sweeps one table of the scan. */
@@ -248,7 +229,7 @@ export async function sweepExclusively(
 }
 
 async function reportScan({ input, schemaTracker }: SyncSession, scan: SweepScan): Promise<void> {
-  const { remaining: _, ...counts } = scan;
+  const { remaining: _, isOver: __, ...counts } = scan;
   const report: RunReport = {
     ...newReport(),
     ...counts,
