@@ -124,7 +124,6 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
     else await discard(build);
     throw error;
   }
-  table.fingerprints.forgetScans();
   cache.tables.set(tableId, table);
   // Records that were requested before the change lose to it.
   reader.readVersions.renew();
@@ -153,7 +152,7 @@ async function fillBuild(sweep: Sweep, source: SourceTable, spec: TableSpec): Pr
   const table: TableCache = {
     live: { spec, shape: 0 },
     ...mappingOf(cache, spec),
-    fingerprints: new Fingerprints({ isKeepingScans: true }),
+    fingerprints: new Fingerprints(),
     pages: [],
     isComplete: true,
     massChange: new MassChange(),
@@ -265,7 +264,7 @@ async function appendAsRead(
   await inWriteTurn(sweep.replica, async () => {
     confirmSchema(sweep.schemaTracker, build.spec);
     if (readVersions.get(fingerprints.scan) !== readVersion) {
-      fingerprints.beginScan();
+      fingerprints.beginScan(true);
       readVersions.set(fingerprints.scan, readVersion);
     }
     const found: CellIssue[] = [];

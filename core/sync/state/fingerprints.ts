@@ -26,7 +26,7 @@ const PRINT_PART = 0xff;
 /** The bits of a fingerprint that are stored. */
 export const FINGERPRINT_BITS = (1n << 40n) - 1n;
 
-/** The mark of a record that no scan has seen. Other marks are pages, or scans if scans are kept. */
+/** The mark of a record that no scan has seen. Other marks are pages. */
 const NEVER_SEEN = 0;
 
 /** What a scan compares of a page; `RecordPage` has more. */
@@ -42,8 +42,8 @@ const TIMELESS = { now: 0, validUntil: () => Infinity };
 
 export class Fingerprints {
   #slots = new Uint32Array(0);
-  /** The last page that had the record of each slot; if scans are kept, the last scan that saw it. */
-  #marks: Uint16Array | Uint32Array = new Uint16Array(0);
+  /** The last page that had the record of each slot. */
+  #marks = new Uint16Array(0);
   readonly #pages = new ScannedPages();
   /** The page of records that this scan has seen on their own. */
   #loose = NEVER_SEEN;
@@ -51,17 +51,11 @@ export class Fingerprints {
   #size = 0;
   #scan = 1;
   #seen = 0;
-  #isKeepingScans: boolean;
   /** Times of the last two scans (performance.now()). */
   #scannedAt = performance.now();
   #scannedBefore = this.#scannedAt;
   #holds = 0;
   #evictions = 0;
-
-  /** @param isKeepingScans true if `scanOf` must know every earlier scan: takes 2 bytes more per slot */
-  constructor({ isKeepingScans = false } = {}) {
-    this.#isKeepingScans = isKeepingScans;
-  }
 
   /** Number of known records. */
   get size(): number {
@@ -78,9 +72,13 @@ export class Fingerprints {
     return this.#slots.byteLength + this.#marks.byteLength + this.#pages.bytes;
   }
 
-  /** Starts a scan: no record is seen yet. */
-  beginScan(): void {
-    if (this.#pages.isSparse) this.#renumber(this.#pages.renumber());
+  /**
+   * Starts a scan: no record is seen yet.
+   *
+   * @param isPart `scanOf` must know the earlier ones, too: at most 65,535 of them
+   */
+  beginScan(isPart = false): void {
+    if (this.#pages.isSparse && !isPart) this.#renumber(this.#pages.renumber());
     this.#scan++;
     this.#seen = 0;
     this.#loose = NEVER_SEEN;
@@ -126,8 +124,7 @@ export class Fingerprints {
       if (!this.#isEqual(at, fingerprintOf(index))) differing.push(index);
     }
     const isWhole = differing.length === 0 && marked === size;
-    if (isListed && isWhole && !this.#isKeepingScans)
-      this.#pages.list(mark, position, digest, size, time.validUntil());
+    if (isListed && isWhole) this.#pages.list(mark, position, digest, size, time.validUntil());
     return differing;
   }
 
@@ -179,10 +176,10 @@ export class Fingerprints {
     return this.#scan;
   }
 
-  /** Returns the last scan that saw this record; undefined if there was none, or if it is not kept. */
+  /** Returns the last scan that saw this record; undefined if there was none, or if it is forgotten. */
   scanOf(id: string): number | undefined {
     const at = this.#find(id);
-    return at === undefined ? undefined : this.#scanOfMark(this.#marks[at]!) || undefined;
+    return at === undefined ? undefined : this.#pages.scanOf(this.#marks[at]!) || undefined;
   }
 
   hasSeen(id: string): boolean {
@@ -195,16 +192,6 @@ export class Fingerprints {
     this.#pages.changeUnseen(this.#scan);
     this.#rehash(this.#seen, this.#scan);
     this.#size = this.#seen;
-  }
-
-  /** Forgets which scans saw which records, and no longer keeps them: no record is seen yet. */
-  forgetScans(): void {
-    this.#isKeepingScans = false;
-    this.#scan = 1;
-    this.#seen = 0;
-    this.#loose = NEVER_SEEN;
-    this.#pages.clear();
-    this.#marks = new Uint16Array(this.#capacity);
   }
 
   /** Keeps the fingerprints from being evicted until the handle is disposed of, as during a sweep. */
@@ -268,20 +255,15 @@ export class Fingerprints {
 
   /** Returns the mark of records that are seen from now on. */
   #newMark(): number {
-    if (this.#isKeepingScans) return this.#scan;
     if (this.#pages.isFull) this.#renumber(this.#pages.merge(this.#scan));
     return this.#pages.add(this.#scan);
-  }
-
-  #scanOfMark(mark: number): number {
-    return this.#isKeepingScans ? mark : this.#pages.scanOf(mark);
   }
 
   /** Returns false if this scan has seen the record before: it stays with its page. */
   #markSeen(at: number, mark: number): boolean {
     const before = this.#marks[at]!;
-    if (this.#scanOfMark(before) === this.#scan) return false;
-    if (!this.#isKeepingScans) this.#pages.change(before);
+    if (this.#pages.scanOf(before) === this.#scan) return false;
+    this.#pages.change(before);
     this.#marks[at] = mark;
     this.#seen++;
     return true;
@@ -308,7 +290,7 @@ export class Fingerprints {
     hashes[0] = fingerprint;
     slots[at * WORDS + 1] = (slots[at * WORDS + 1]! & ID_PART) | (words[1]! & PRINT_PART);
     slots[at * WORDS + 2] = words[0]!;
-    if (!this.#isKeepingScans) this.#pages.change(this.#marks[at]!);
+    this.#pages.change(this.#marks[at]!);
   }
 
   /** Returns the slot of `id`; undefined if it is not known. */
@@ -364,7 +346,7 @@ export class Fingerprints {
     this.#allocate(size);
     for (let at = 0; at < capacity; at++) {
       const low = slots[at * WORDS]!;
-      if (low === 0 || (only !== undefined && this.#scanOfMark(marks[at]!) !== only)) continue;
+      if (low === 0 || (only !== undefined && this.#pages.scanOf(marks[at]!) !== only)) continue;
       this.#insert(low, slots[at * WORDS + 1]!, slots[at * WORDS + 2]!, marks[at]!);
     }
   }
@@ -373,7 +355,7 @@ export class Fingerprints {
     // With a slot that stays free, every search ends.
     this.#capacity = size === 0 ? 0 : Math.max(size + 1, Math.floor(size / load));
     this.#slots = new Uint32Array(this.#capacity * WORDS);
-    this.#marks = new (this.#isKeepingScans ? Uint32Array : Uint16Array)(this.#capacity);
+    this.#marks = new Uint16Array(this.#capacity);
   }
 }
 
