@@ -113,7 +113,6 @@ function testWorker({ ctx }: Fleet, releases: AsyncDisposableStack, baseId: stri
       stop: signal,
       kill: signal,
       counts: { requests: 0, waitMs: 0 },
-      onFirstRequest: () => {},
       onRequest: (kind) => {
         asked[kind] = (asked[kind] ?? 0) + 1;
       },
@@ -142,8 +141,7 @@ function testWorker({ ctx }: Fleet, releases: AsyncDisposableStack, baseId: stri
         ...(await reader()),
         readVersions: new ReadVersionSource(() => takeReadVersion(replica)),
       };
-      const { settings } = base;
-      const input = { base, replica, epoch, cache, reader: own, schemaPollMs: 3600_000, settings, signal };
+      const input = { base, replica, epoch, cache, reader: own, schemaPollMs: 3600_000 };
       const sweep = async () => {
         const report = await syncBase({ ...input, isForced: false, onProgress: () => {} });
         if (report.error) throw report.error;

@@ -270,7 +270,6 @@ function readerOf({ options }: ReturnType<typeof scene>): Reader {
     stop: signal,
     kill: signal,
     counts: { requests: 0, waitMs: 0 },
-    onFirstRequest: () => {},
   };
 }
 

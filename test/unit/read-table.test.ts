@@ -51,7 +51,6 @@ function readerOf(pages: Listed[]) {
     stop: never,
     kill: never,
     counts: { requests: 0, waitMs: 0 },
-    onFirstRequest: () => {},
   };
   return { reader, cells, bodies };
 }

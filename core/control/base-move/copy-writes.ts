@@ -73,7 +73,7 @@ export async function copyWrites(
   written: Map<string, Set<string>>,
   loadSigner: LoadSigner,
 ): Promise<void> {
-  const counted: Reader = { ...reader, counts: { requests: 0, waitMs: 0 }, onFirstRequest: () => {} };
+  const counted: Reader = { ...reader, counts: { requests: 0, waitMs: 0 } };
   const { pageSize } = limitsOfKey(reader.quotaKey);
   for (const [tableId, ids] of written) {
     const all = [...ids];

@@ -17,7 +17,7 @@ import { tableCache } from "../state";
 import { CLOCKS_OVERLAP_MS, pollForChanges } from "./find-modified";
 import type { Reader } from "./reader";
 import { SchemaTracker } from "./schema-tracker";
-import { type SyncInput, typeSettingsOf } from "./sync-base";
+import type { SyncInput } from "./sync-base";
 
 /** Basetide's own calls share the queue fairly with those of clients. */
 const CALLER = "catch-up";
@@ -68,18 +68,10 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
     limiter: asClient(input.reader.limiter, { deadlineMs: ctx.config.upstreamTimeoutMs }),
     onRequest: undefined,
     counts: { requests: 0, waitMs: 0 },
-    onFirstRequest: () => {},
   };
-  const settings = typeSettingsOf(input);
   // No schema checks here: the sync runs those.
   const schemaPollMs = Number.POSITIVE_INFINITY;
-  const schemaTracker = await SchemaTracker.open({
-    ...input,
-    reader,
-    settings,
-    schemaPollMs,
-    signal: reader.stop,
-  });
+  const schemaTracker = await SchemaTracker.open({ ...input, reader, schemaPollMs });
   // The answer tells the source's time.
   if (cache.sourceClock.now() === undefined) await schemaTracker.refresh();
   // The write may have been sent this long before the catch-up was requested.

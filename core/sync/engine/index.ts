@@ -11,13 +11,7 @@ export { endSync, reportIssues, tableCounts } from "./report";
 export { oddIssues, withSecondRead } from "./schema-check";
 export { SchemaTracker } from "./schema-tracker";
 export { expectLogged, type Sweep, sweepTable, type TableOutcome } from "./sweep";
-export {
-  newReport,
-  type SyncInput,
-  syncBase,
-  tableFailed,
-  typeSettingsOf,
-} from "./sync-base";
+export { newReport, type SyncInput, syncBase, tableFailed } from "./sync-base";
 export { type NextSync, withdrawNext } from "./sync-marks";
 export { NOT_AMONG_READABLE, reportRecords } from "./unreadable";
 export { applyAsRead, applyRecords, removeRecords } from "./write-records";

@@ -60,7 +60,7 @@ export function keepUp(
         kind: "records",
         stop: over.signal,
         counts: { requests: 0, waitMs: 0 },
-        onFirstRequest: () => {},
+        onFirstRequest: undefined,
         mayTryAgain: () => false,
       };
       const poll = { ...input, modifiedSince, schemaTracker, reader: asking };

@@ -37,7 +37,7 @@ export interface Reader {
   kill: AbortSignal;
   counts: { requests: number; waitMs: number };
   /** Called once, when the first request may be sent. */
-  onFirstRequest: () => void;
+  onFirstRequest?: (() => void) | undefined;
   /** The default purpose of its requests; "sweep" if absent. */
   kind?: AskKind;
   /** Called for every request that is sent, including retries. */
@@ -77,7 +77,7 @@ export function metered(reader: Reader, kind: AskKind = reader.kind ?? "sweep"):
     onSend(waitedMs) {
       counts.waitMs += waitedMs;
       counts.requests++;
-      if (counts.requests === 1) reader.onFirstRequest();
+      if (counts.requests === 1) reader.onFirstRequest?.();
       reader.onRequest?.(kind);
     },
     onAnswer: () => reader.onAnswer?.(),

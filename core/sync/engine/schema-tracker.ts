@@ -8,6 +8,7 @@
 import { wait, withTimeout } from "../../async";
 import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
 import {
+  type AttachmentUrls,
   asRefusal,
   type Catalog,
   type CatalogTable,
@@ -31,7 +32,7 @@ import {
   type TypeSettings,
 } from "../../replica";
 import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
-import type { SchemaError } from "../host";
+import type { SchemaError, SyncedBase } from "../host";
 import { itemPauseMs, MANY_TRIES, MOST_PATIENCE_MS, OBSTACLE_MS, TICK_MS, TRIES } from "../pacing";
 import { type BaseCache, forgetRows, isOfTable, patienceAfter, unpackCache } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
@@ -50,15 +51,16 @@ const REFUSED_PAUSES = 10;
 const settled = new WeakMap<Catalog, { schema: SourceSchema; settings: TypeSettings }>();
 
 export interface SchemaTrackerOptions {
+  base: Pick<SyncedBase, "settings">;
   replica: Replica;
   reader: Reader;
   epoch: number;
   cache: BaseCache;
-  settings: TypeSettings & NameSettings;
+  /** How attachments are linked by our URLs; undefined: by the source's. `cache` contains the signer. */
+  attachmentUrls?: AttachmentUrls | undefined;
   /** The replica's catalog, if it is known; used unless a schema check is due. */
   catalog?: Catalog | undefined;
   schemaPollMs: number;
-  signal: AbortSignal;
   /** Called after every schema change that was carried out. */
   onShapeChange?: ((changes: ShapeChange[]) => void) | undefined;
   /** Called with the source's schema when it differs from the one before. */
@@ -85,6 +87,7 @@ export class SchemaTracker {
   /** Columns with cells that they cannot hold, as this sync has found for good; see `checkSchema`. */
   readonly oddColumns = new Set<string>();
   readonly #options: SchemaTrackerOptions;
+  readonly #settings: TypeSettings & NameSettings;
   #schema: SourceSchema = { tables: [] };
   #catalog: Catalog = new Map();
   /** Number of catalog reads that have begun, and the number of the read that the current catalog comes from. */
@@ -105,6 +108,7 @@ export class SchemaTracker {
 
   private constructor(options: SchemaTrackerOptions) {
     this.#options = options;
+    this.#settings = { ...options.base.settings, attachmentUrls: options.attachmentUrls };
   }
 
   /**
@@ -263,10 +267,10 @@ export class SchemaTracker {
    * a few pages, a request for each would be as much as a quarter of all.
    */
   async refreshTogether(): Promise<void> {
-    const { cache, signal } = this.#options;
+    const { cache, reader } = this.#options;
     const since = performance.now();
     const isDue = () => performance.now() >= cache.schemaSeenAt + MOST_PATIENCE_MS;
-    while (this.#readings > 0 && cache.schemaSeenAt < since && !isDue()) await wait(TICK_MS, signal);
+    while (this.#readings > 0 && cache.schemaSeenAt < since && !isDue()) await wait(TICK_MS, reader.stop);
     await this.refresh(since);
   }
 
@@ -330,7 +334,7 @@ export class SchemaTracker {
 
   /** Asks the source for the schema; a caller that finds a request running waits for that instead. */
   async #ask(): Promise<void> {
-    const { cache, signal } = this.#options;
+    const { cache, reader } = this.#options;
     cache.schemaAsking ??= this.#askSchema()
       .catch((caught: unknown) => {
         const error = asBasetideError(caught);
@@ -344,7 +348,7 @@ export class SchemaTracker {
       await cache.schemaAsking;
     } catch (error) {
       // The request belonged to a sync that has ended.
-      if (!isBasetideError(error, "sync_stopped") || signal.aborted) throw error;
+      if (!isBasetideError(error, "sync_stopped") || reader.stop.aborted) throw error;
     }
   }
 
@@ -429,7 +433,7 @@ export class SchemaTracker {
    * @param known the current catalog, if it need not be read
    */
   async #applySchema(tries: number, known?: Catalog): Promise<void> {
-    const { cache, replica, epoch, signal, onShapeChange } = this.#options;
+    const { cache, replica, epoch, reader, onShapeChange } = this.#options;
     for (let attempt = 1; ; attempt++) {
       if (attempt > MANY_TRIES)
         throw new BasetideError("source_schema_changed", "The schema changes faster than it can be applied.");
@@ -456,7 +460,7 @@ export class SchemaTracker {
       if (!isInPlace && narrowed.length === 0) {
         this.#refusal = undefined;
         if (this.#plan.rebuild.length === 0 && this.#moved.size === 0) {
-          settled.set(this.#catalog, { schema: this.#schema, settings: this.#options.settings });
+          settled.set(this.#catalog, { schema: this.#schema, settings: this.#settings });
         }
         return;
       }
@@ -492,7 +496,7 @@ export class SchemaTracker {
           await this.#readCatalog();
           return;
         }
-        await wait(TICK_MS * (0.5 + Math.random()), signal);
+        await wait(TICK_MS * (0.5 + Math.random()), reader.stop);
       }
     }
   }
@@ -512,9 +516,9 @@ export class SchemaTracker {
 
   /** For a tracker that is new or quiet: whether this schema was found to ask for nothing of this catalog. */
   #isSettled(catalog: Catalog): boolean {
-    const { cache, settings } = this.#options;
+    const { cache } = this.#options;
     const found = settled.get(catalog);
-    return found !== undefined && found.schema === cache.schema && Bun.deepEquals(found.settings, settings);
+    return found?.schema === cache.schema && Bun.deepEquals(found?.settings, this.#settings);
   }
 
   /** Returns tables of which only columns must be dropped: they need not be read again. */
@@ -572,7 +576,8 @@ export class SchemaTracker {
   }
 
   async #makePlan(): Promise<void> {
-    const { cache, replica, settings } = this.#options;
+    const { cache, replica } = this.#options;
+    const settings = this.#settings;
     const plan = planSchema(this.#catalog, cache.schema!, settings);
     const givesNames = plan.rebuild.length > 0 || plan.inPlace.length > 0;
     this.#plan = givesNames

@@ -7,7 +7,7 @@
  */
 import { linkedAbort, wait, withTimeout } from "../../async";
 import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../../errors";
-import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } from "../../replica";
+import { onlyAddsColumns, type TableSpec } from "../../replica";
 import type { PlatformFacts, SourceTable, TableSize } from "../../source";
 import { failSpan } from "../../trace";
 import type { Progress, RunReport, SyncedBase } from "../host";
@@ -34,13 +34,8 @@ import { expectLogged, sweepTable, sweepWritten, type TableOutcome } from "./swe
 import { type BegunSync, beginMarked, completeMarked, type NextSync } from "./sync-marks";
 import { TableOrder } from "./table-order";
 
-export interface SyncInput {
+export interface SyncInput extends Omit<SchemaTrackerOptions, "reader" | "catalog"> {
   base: SyncedBase;
-  replica: Replica;
-  epoch: number;
-  cache: BaseCache;
-  /** How attachments are linked by our URLs; undefined: by the source's. `cache` contains the signer. */
-  attachmentUrls?: AttachmentUrls | undefined;
   /** A Reader without the parts that this sync creates itself. */
   reader: Omit<Reader, "counts" | "onFirstRequest">;
   /** The platform's filter; absent: no records are asked for besides those of the tables' lists. */
@@ -56,16 +51,8 @@ export interface SyncInput {
   isWatched?: () => boolean;
   /** What is known before a first sync, by table id. */
   sizes?: Readonly<Record<string, TableSize>>;
-  schemaPollMs: number;
   /** True to rebuild every live table, whatever is cached about it. */
   isForced: boolean;
-  /** Called after every schema change that was carried out. */
-  onShapeChange?: SchemaTrackerOptions["onShapeChange"];
-  onSchema?: SchemaTrackerOptions["onSchema"];
-  /** Called when a requested schema check has completed. */
-  onSchemaError?: SchemaTrackerOptions["onSchemaError"];
-  onRequestedSchemaCheck?: SchemaTrackerOptions["onRequestedSchemaCheck"];
-  onMisplaced?: SchemaTrackerOptions["onMisplaced"];
   /** Called often: whenever the progress of a first sync or a rebuild has changed. */
   onProgress: (progress: Progress) => void;
   /** The next sync may be hours away: a failing table that can be read again is read by this one. */
@@ -124,11 +111,6 @@ export async function syncBase(input: SyncInput): Promise<RunReport> {
   return report;
 }
 
-/** Returns the settings, including attachment URLs, that determine the columns of the base's tables. */
-export function typeSettingsOf({ base, attachmentUrls }: Pick<SyncInput, "base" | "attachmentUrls">) {
-  return { ...base.settings, attachmentUrls };
-}
-
 /**
  * Processes the tables repeatedly until each has been read and none needs a rebuild.
  *
@@ -141,13 +123,7 @@ async function syncTables(
   { catalog, ...begun }: BegunSync,
 ): Promise<(tableIds: string[]) => Promise<void>> {
   const { cache } = input;
-  const schemaTracker = await SchemaTracker.open({
-    ...input,
-    reader,
-    catalog,
-    settings: typeSettingsOf(input),
-    signal: reader.stop,
-  });
+  const schemaTracker = await SchemaTracker.open({ ...input, reader, catalog });
   const notified = await input.opening;
   const { skipped, asked } = leftOut(input, reader, schemaTracker.tables);
   const forced = new Set(input.isForced ? schemaTracker.catalog.keys() : []);

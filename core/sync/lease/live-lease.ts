@@ -39,7 +39,6 @@ export async function feedOf(
   const asking: Reader = {
     ...reader,
     counts: { requests: 0, waitMs: 0 },
-    onFirstRequest: () => {},
     kind: "webhooks",
   };
   return openFeed(ctx, base, asking, cache);

@@ -95,17 +95,12 @@ async function startRun(happens: Event[][], records: number) {
   source.before = before;
 
   const input = engine.input({ schemaPollMs: 60_000 });
-  const reader = { ...input.reader, counts: { requests: 0, waitMs: 0 }, onFirstRequest: () => {} };
+  const reader = { ...input.reader, counts: { requests: 0, waitMs: 0 } };
   const base = {
     ...input.base,
     sync: { ...input.base.sync!, startedAt: new Date(), kind: "first" as const },
   };
-  const schemaTracker = await SchemaTracker.open({
-    ...input,
-    reader,
-    settings: input.base.settings,
-    signal: reader.stop,
-  });
+  const schemaTracker = await SchemaTracker.open({ ...input, reader });
   const sweeping = { ...input, reader, schemaTracker, cache, onProgress: () => {} };
   const { source: sourceTable, live } = schemaTracker.table("tblT");
   const isQuiet = () => requests >= happens.length;

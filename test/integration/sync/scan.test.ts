@@ -26,12 +26,7 @@ async function session() {
   const taskGroup = new TaskGroup(input.reader.stop);
   const split = new QuotaSplit(input.reader.limiter, () => ({ every: 2, gapMs: 0 }), taskGroup.stop);
   const reader = readerWithPriority(input, split, "background", taskGroup.stop);
-  const schemaTracker = await SchemaTracker.open({
-    ...input,
-    reader,
-    settings: input.base.settings,
-    signal: taskGroup.stop,
-  });
+  const schemaTracker = await SchemaTracker.open({ ...input, reader });
   const background = { ...input, schemaTracker, reader, onProgress: () => {} };
   const made: SyncSession = {
     input,

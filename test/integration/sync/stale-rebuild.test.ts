@@ -1,6 +1,6 @@
 /** A rebuild whose table waits for queries to go live: a change of its shape ends it, and no write is lost. */
 import { expect, test } from "vitest";
-import { pollForChanges, SchemaTracker, typeSettingsOf } from "../../../core/sync/engine";
+import { pollForChanges, SchemaTracker } from "../../../core/sync/engine";
 import { tableCache } from "../../../core/sync/state";
 import { testEngine } from "../../support/engine";
 import { until } from "../../support/poll";
@@ -48,13 +48,8 @@ test("I1: what a catch-up writes while the table is rebuilt stays, although it k
   const { records: live, modifiedMs } = engine.source.add(table, [sourceRecord("rec1", { fld0: "first" })]);
   await engine.sync();
   const input = engine.input({ schemaPollMs: Number.POSITIVE_INFINITY });
-  const reading = { ...input.reader, counts: { requests: 0, waitMs: 0 }, onFirstRequest: () => {} };
-  const schemaTracker = await SchemaTracker.open({
-    ...input,
-    reader: reading,
-    settings: typeSettingsOf(input),
-    signal: reading.stop,
-  });
+  const reading = { ...input.reader, counts: { requests: 0, waitMs: 0 } };
+  const schemaTracker = await SchemaTracker.open({ ...input, reader: reading });
   Object.assign(table.fields[1]!, { type: "number", sourceType: "number" });
   await using reader = readerOf(engine.replica.readerUrl);
   const read = Promise.withResolvers<void>();

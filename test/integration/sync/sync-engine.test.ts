@@ -101,9 +101,8 @@ test("I2: a row that a sweep may not judge, as it was written after its first re
   await sync();
   const { reader, ...of } = input({ schemaPollMs: 60_000 });
   const sweep = async (readVersions: ReadVersionSource) => {
-    const asking = { ...reader, readVersions, counts: { requests: 0, waitMs: 0 }, onFirstRequest: () => {} };
-    const settings = of.base.settings;
-    const schemaTracker = await SchemaTracker.open({ ...of, reader: asking, settings, signal: reader.stop });
+    const asking = { ...reader, readVersions, counts: { requests: 0, waitMs: 0 } };
+    const schemaTracker = await SchemaTracker.open({ ...of, reader: asking });
     const { source: table, live } = schemaTracker.table("tblP");
     const sweeping = { ...of, reader: asking, schemaTracker, onProgress: () => {} };
     return sweepTable(sweeping, table!, tableCache(cache, live!));

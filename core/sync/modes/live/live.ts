@@ -8,7 +8,7 @@
  */
 
 import { TaskGroup } from "../../../async";
-import { SchemaTracker, type Sweep, typeSettingsOf } from "../../engine";
+import { SchemaTracker, type Sweep } from "../../engine";
 import { type Cadence, type CadenceFacts, REST_MS, sweepCallsOf } from "../../pacing";
 import { type FoundBy, LiveCache, unpackCache } from "../../state";
 import type { SyncSession, SyncSessionInput } from "../shared";
@@ -83,8 +83,6 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
   const schemaTracker = await SchemaTracker.open({
     ...input,
     reader: readers.foreground,
-    settings: typeSettingsOf(input),
-    signal: stop,
     get schemaPollMs() {
       return known?.().schemaMs ?? Number.POSITIVE_INFINITY;
     },

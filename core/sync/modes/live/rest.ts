@@ -87,7 +87,6 @@ export async function restUntilDue(input: LiveInput, rest: Rest): Promise<RestEn
   const reader: Reader = {
     ...input.reader,
     counts: { requests: 0, waitMs: 0 },
-    onFirstRequest: () => {},
     kind: "payloads",
   };
   const reading = { feed, reader, cache: live, cadence: rest.cadence, stop: reader.stop };

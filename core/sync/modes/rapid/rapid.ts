@@ -22,7 +22,6 @@ import {
   reportIssues,
   SchemaTracker,
   tableCounts,
-  typeSettingsOf,
 } from "../../engine";
 import type { Cadence } from "../../pacing";
 import { periodic, QuotaSplit, SHORTEST_MS, type WorkKind } from "../../pacing";
@@ -73,14 +72,8 @@ export async function rapidBase(input: RapidInput): Promise<boolean> {
   const split = new QuotaSplit(input.reader.limiter, () => ({ every: SWEEP_EVERY, gapMs: 0 }), stop);
   const reader = readerWithPriority(input, split, "foreground", stop, "records");
   const backgroundReader = readerWithPriority(input, split, "background", stop);
-  const settings = typeSettingsOf(input);
   // Schema checks delay the scan, and not the polls.
-  const schemaTracker = await SchemaTracker.open({
-    ...input,
-    reader: backgroundReader,
-    settings,
-    signal: stop,
-  });
+  const schemaTracker = await SchemaTracker.open({ ...input, reader: backgroundReader });
   if (input.cache.sourceClock.now() === undefined) return false;
   const rapid: Rapid = {
     input,

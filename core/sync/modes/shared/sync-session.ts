@@ -70,7 +70,7 @@ export function readerWithPriority(
   kind: AskKind = "sweep",
 ): Reader {
   const counts = { requests: 0, waitMs: 0 };
-  return { ...reader, limiter: split.limiterFor(priority), stop, counts, onFirstRequest: () => {}, kind };
+  return { ...reader, limiter: split.limiterFor(priority), stop, counts, kind };
 }
 
 /** Runs `work`, which reads a table completely; the recent-writes log is kept for it meanwhile. */
