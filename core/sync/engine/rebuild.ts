@@ -76,6 +76,7 @@ export function rebuildTable(
       if (live && !live.spec.isDamaged) await checkChange(sweep.replica, live, spec);
       const filled = stored ?? (await fillBuild(sweep, source, spec));
       const { inserted, updated, deleted } = await goLive(sweep, filled, onWaiting);
+      sweep.cache.problems.buildSucceeded(spec.tableId);
       return { seen: filled.table.fingerprints.size, inserted, updated, deleted, lost: [] };
     } catch (error) {
       if (!isRefusedChange(error)) throw error;

@@ -173,15 +173,14 @@ export class SchemaTracker {
    * cannot be changed. It stays refused until it has been rebuilt, or need not be any longer.
    *
    * @param tookMs how long the attempt took
-   * @returns how long the table is synced as it is, ms
    */
-  postpone(tableId: string, error: BasetideError, tookMs: number): number {
-    const { refusals, failing } = this.#options.cache;
+  postpone(tableId: string, error: BasetideError, tookMs: number): void {
+    const { refusals, failing, problems } = this.#options.cache;
     const pauseMs = Math.max(OBSTACLE_MS, REFUSED_PAUSES * tookMs);
     refusals.set(tableId, { error, until: performance.now() + pauseMs });
     const { source } = this.table(tableId);
     if (source && error.code === "needs_attention") failing.unchanged(source, error);
-    return pauseMs;
+    problems.buildFailed(tableId, error, pauseMs);
   }
 
   /** Returns the time until the table may be rebuilt, ms; 0 or less: now. */

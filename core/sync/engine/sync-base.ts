@@ -27,7 +27,7 @@ import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
 import type { Reader } from "./reader";
 import { isRefusedChange, rebuildTable } from "./rebuild";
-import { endSync, reportIssues } from "./report";
+import { endSync, reportIssues, tableCounts } from "./report";
 import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./schema-tracker";
 import { sizeEstimates } from "./size-estimates";
 import { expectLogged, sweepTable, sweepWritten, type TableOutcome } from "./sweep";
@@ -187,17 +187,8 @@ async function syncTables(
   }
   if (done.size === 0 && left.size > 0) throw noneRead(schemaTracker, left);
   await leaveFailing(input, schemaTracker, left, begun.unwritten);
-  report.tables = schemaTracker.tables.flatMap((table) => {
-    const live = cache.tables.get(table.id)?.live;
-    if (!live && !done.has(table.id)) return [];
-    const before = input.base.tables.find((count) => count.source_id === table.id);
-    return {
-      name: live?.spec.name ?? table.name,
-      source_name: table.name,
-      source_id: table.id,
-      records: done.get(table.id) ?? before?.records ?? 0,
-    };
-  });
+  const shown = schemaTracker.tables.filter(({ id }) => cache.tables.has(id) || done.has(id));
+  report.tables = tableCounts(shown, cache, input.base);
   report.seen = [...done.values()].reduce((sum, records) => sum + records, 0);
   const failing = cache.failing.list();
   if (failing.length > 0) report.failing = failing;
@@ -368,7 +359,6 @@ async function syncTable(
         source,
         spec,
       );
-      cache.problems.buildSucceeded(tableId);
       forced.delete(tableId);
       board.done(tableId);
       if (!wasRead) return outcome;
@@ -391,8 +381,7 @@ async function syncTable(
         throw waiting(live.spec, spec, error);
       }
       if (spec && live && !live.spec.isDamaged && isRefusedChange(error)) {
-        const pauseMs = schemaTracker.postpone(tableId, error, performance.now() - begunAt);
-        cache.problems.buildFailed(tableId, error, pauseMs);
+        schemaTracker.postpone(tableId, error, performance.now() - begunAt);
         forced.delete(tableId);
         continue;
       }

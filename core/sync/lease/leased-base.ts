@@ -179,32 +179,24 @@ export class LeasedBase implements Disposable {
       if (facts?.state !== "paused") this.#kill.abort();
       return false;
     }
-    if (facts.databaseId !== this.#input.base.database.id) {
-      this.#stop.abort();
-      return false;
-    }
-    if (!Bun.deepEquals(facts.selection, this.#input.base.selection)) {
-      this.#input.ctx.log.info(
-        { baseId: facts.id },
-        "lease ended: the selection of what is copied has changed",
-      );
-      this.#stop.abort();
-      return false;
-    }
     this.#timeline ??= facts.timeline;
-    if (this.#timeline !== facts.timeline) {
-      this.#input.ctx.log.warn({ baseId: facts.id }, "lease ended: the replica's server failed over");
+    const { ctx, base, cache } = this.#input;
+    const why =
+      (facts.databaseId !== base.database.id && "the base has moved to another database") ||
+      (!Bun.deepEquals(facts.selection, base.selection) && "the selection of what is copied has changed") ||
+      (this.#timeline !== facts.timeline && "the replica's server failed over");
+    if (why) {
+      ctx.log.info({ baseId: facts.id, why }, "lease ended");
       this.#stop.abort();
       return false;
     }
-    this.#share = shareOf(this.#input.base, facts.settings);
-    const { cache } = this.#input;
+    this.#share = shareOf(base, facts.settings);
     requestSchemaCheck(cache, facts.schemaCheckRequestedAt);
     if (cache.schemaCheckRequestedAt) this.onSchemaCheck();
     this.onFacts();
     void this.#applyKey(facts.keyVersion);
     if (this.#sync && this.#isInterrupting(facts)) {
-      this.#input.ctx.log.info({ baseId: facts.id }, "sync interrupted by a change of settings");
+      ctx.log.info({ baseId: facts.id }, "sync interrupted by a change of settings");
       this.#sync.abort.abort();
     }
     if (!this.#sync && isLater(facts.resyncRequestedAt, this.#syncedBase.resyncRequestedAt)) {

@@ -44,13 +44,11 @@ export function rebuilding(session: SyncSession, watch: RebuildWatch): WorkKind 
     };
     try {
       await rebuild(session, spec, shown, watch, onWaiting);
-      problems.buildSucceeded(tableId);
     } catch (error) {
       // Rows go on into the old shape.
       if (!isRefusedChange(error) || !live || live.spec.isDamaged) throw error;
-      const pauseMs = schemaTracker.postpone(tableId, error, performance.now() - begunAt);
+      schemaTracker.postpone(tableId, error, performance.now() - begunAt);
       watch.onFailure(tableId, error);
-      problems.buildFailed(tableId, error, pauseMs);
     } finally {
       leave(tableId);
     }
