@@ -9,14 +9,18 @@ import { recordRun } from "../../core/control/bases";
 import { BasetideError, isBasetideError } from "../../core/errors";
 import type { Queue, Suspect, SyncJob } from "../../core/queue";
 import { type BaseCaches, failedRun, type holdLease, type LeaseSignals } from "../../core/sync/lease";
-import { failurePauseMs, MAX_FAILURE_PAUSE_MS, REST_MS } from "../../core/sync/pacing";
-import { Isolation, NO_ROOM_MS } from "./isolation";
+import {
+  failurePauseMs,
+  MAX_FAILURE_PAUSE_MS,
+  RECENT_MS,
+  REST_MS,
+  SHORTEST_MS,
+} from "../../core/sync/pacing";
+import { Isolation } from "./isolation";
 import type { WorkerContext } from "./sync-context";
 
 /** A lease that takes longer to start no longer counts as starting: its server may be unavailable. */
 const OPENING_MS = 20_000;
-/** How long the cache of a resting base is kept, in case the base comes back. */
-const MEMORY_KEPT_MS = 10 * 60_000;
 /** A lease that is stopped finishes its current pages; after this time, its requests are aborted. */
 const DRAIN_MS = 10_000;
 /**
@@ -103,7 +107,7 @@ export class Holds {
       const suspects = await this.#queue.suspects(jobs.map((job) => job.baseId));
       for (const job of jobs) this.#take(job, suspects.get(job.baseId));
     } catch (error) {
-      await Promise.all(jobs.map((job) => this.#putBack(job, NO_ROOM_MS)));
+      await Promise.all(jobs.map((job) => this.#putBack(job, SHORTEST_MS)));
       throw error;
     }
   }
@@ -141,10 +145,10 @@ export class Holds {
     return cheapest.length;
   }
 
-  /** Forgets bases that have not been held for a while. */
+  /** Forgets bases that have not been held recently: the cache of one that rests is kept in case it comes back. */
   forgetOld(): void {
     for (const [baseId, { heldAt }] of this.#past) {
-      if (this.#holds.has(baseId) || performance.now() - heldAt < MEMORY_KEPT_MS) continue;
+      if (this.#holds.has(baseId) || performance.now() - heldAt < RECENT_MS) continue;
       this.#past.delete(baseId);
       this.caches.delete(baseId);
     }
@@ -177,7 +181,7 @@ export class Holds {
       // The job was lost and queued again before this worker noticed: the lease continues with the new job.
       known.job = job;
     } else if (known || this.#isClosed) {
-      void this.#putBack(job, this.#isClosed ? 0 : NO_ROOM_MS);
+      void this.#putBack(job, this.#isClosed ? 0 : SHORTEST_MS);
     } else {
       const left = Promise.withResolvers<void>();
       const hold: Hold = {

@@ -9,14 +9,11 @@ import type { Context } from "../../core/context";
 import { BasetideError } from "../../core/errors";
 import type { Queue, Suspect } from "../../core/queue";
 import type { LeaseSignals } from "../../core/sync/lease";
+import { REST_MS, SHORTEST_MS } from "../../core/sync/pacing";
 import { type Child, startChild } from "./isolated-child";
 import { companyLimit, type Group, groupFor } from "./suspect-groups";
 
 const CHILD = appPath("apps/worker/isolated.ts");
-/** How long a child without bases is kept, ms. */
-const IDLE_MS = 5000;
-/** If there is no room for a base, it is retried after this time, ms. */
-export const NO_ROOM_MS = 1000;
 
 interface Cell extends Group {
   child: Child;
@@ -50,7 +47,7 @@ export class Isolation {
     if (suspect.restMs > 0) return { next: suspect.restMs, isCleared: false };
     const limit = companyLimit(suspect.company, this.#ctx.config.workerConcurrency);
     const found = groupFor(this.#cells, limit);
-    if (found === null) return { next: NO_ROOM_MS, isCleared: false };
+    if (found === null) return { next: SHORTEST_MS, isCleared: false };
     const cell = found === "new" ? this.#open() : found;
     clearTimeout(cell.idle);
     cell.limits.set(baseId, limit);
@@ -97,7 +94,7 @@ export class Isolation {
     cell.idle = setTimeout(() => {
       this.#remove(cell.child);
       cell.child.end();
-    }, IDLE_MS);
+    }, REST_MS);
   }
 
   #remove(child: Child): void {

@@ -10,6 +10,7 @@ import { basesBuilding } from "../../core/control/fleet";
 import type { Queue } from "../../core/queue";
 import { shareServers } from "../../core/replica";
 import { holdLease } from "../../core/sync/lease";
+import { TICK_MS } from "../../core/sync/pacing";
 import { evictFingerprints } from "../../core/sync/state";
 import { type Balance, balance } from "./balance";
 import { watchFreezes } from "./freeze-watch";
@@ -24,8 +25,6 @@ const HEARTBEAT_MS = 3000;
  * checked. A full sync reads no more than 50,000 records of a base meanwhile.
  */
 const SELDOM_MS = 10_000;
-/** How soon more jobs are taken while the queue may contain more than were taken. */
-const POLL_MORE_MS = 200;
 /**
  * Leases that may be starting at the same time: each connects to a replica, and takes CPU of this process and of the
  * server. If these are slow, fewer bases are taken.
@@ -72,7 +71,7 @@ export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = ho
       // What cannot be taken now is tried again after the next heartbeat.
       let restMs = waitMs > 0 ? waitMs : Infinity;
       try {
-        if (waitMs <= 0 && (await takeSome())) restMs = POLL_MORE_MS;
+        if (waitMs <= 0 && (await takeSome())) restMs = TICK_MS;
       } catch (error) {
         log.warn({ error }, "fetching jobs failed");
       }
@@ -80,7 +79,7 @@ export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = ho
     }
   }
 
-  /** Returns whether there may be more to take soon. */
+  /** Returns whether the queue may contain more than were taken. */
   async function takeSome(): Promise<boolean> {
     const most = Math.min(wanted(), MOST_OPENING - holds.opening);
     if (most <= 0) return wanted() > 0;
