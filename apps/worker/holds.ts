@@ -70,6 +70,8 @@ export class Holds {
   readonly #holds = new Map<string, Hold>();
   /** How many leases of each base failed in a row, and when it was last held (performance.now()), by id. */
   readonly #past = new Map<string, { failures: number; heldAt: number }>();
+  /** The jobs that are being put back, or ended. */
+  readonly #leaving = new Set<Promise<void>>();
   #isClosed = false;
 
   constructor(ctx: WorkerContext, queue: Queue, around: Surroundings) {
@@ -159,6 +161,8 @@ export class Holds {
     this.#isClosed = true;
     for (const hold of this.#holds.values()) this.#stop(hold);
     await Promise.all([...this.#holds.values()].map((hold) => hold.over));
+    // A job that was still held would count as a crash of its base.
+    await Promise.all(this.#leaving);
     this.isolation.close();
   }
 
@@ -214,9 +218,7 @@ export class Holds {
     this.#around.onRoom();
     if (hold.isLost) return;
     if (next !== null) return this.#putBack(hold.job, next);
-    await this.#queue.finish(hold.job).catch((error: unknown) => {
-      this.#ctx.log.warn({ baseId, error }, "completing a job failed");
-    });
+    await this.#leaves(baseId, this.#queue.finish(hold.job));
   }
 
   async #lease(hold: Hold): Promise<Next> {
@@ -254,10 +256,17 @@ export class Holds {
     return next;
   }
 
-  async #putBack(job: SyncJob, afterMs: number): Promise<void> {
-    await this.#queue.giveBack(job, afterMs).catch((error: unknown) => {
-      this.#ctx.log.warn({ baseId: job.baseId, error }, "releasing a job failed");
+  #putBack(job: SyncJob, afterMs: number): Promise<void> {
+    return this.#leaves(job.baseId, this.#queue.giveBack(job, afterMs));
+  }
+
+  async #leaves(baseId: string, leaving: Promise<void>): Promise<void> {
+    const left = leaving.catch((error: unknown) => {
+      this.#ctx.log.warn({ baseId, error }, "releasing a job failed");
     });
+    this.#leaving.add(left);
+    await left;
+    this.#leaving.delete(left);
   }
 
   #stop(hold: Hold): void {
