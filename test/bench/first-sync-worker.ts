@@ -9,7 +9,7 @@ import type { SourceConnection } from "../../core/source";
 import { dependentsOf } from "../../core/source/airtable/dependents";
 import { readPage } from "../../core/source/airtable/page";
 import { syncBase } from "../../core/sync/engine";
-import { emptyCache } from "../../core/sync/state";
+import { BaseCache } from "../../core/sync/state";
 import { engineInput } from "../support/engine-input";
 import { largeTables } from "./large-table";
 
@@ -46,7 +46,7 @@ const connection: SourceConnection = {
 
 const replica = openReplica({ url: REPLICA!, schema: "public" });
 const epoch = await claimEpoch(replica);
-const input = engineInput({ replica, epoch, cache: emptyCache(epoch), connection });
+const input = engineInput({ replica, epoch, cache: new BaseCache(epoch), connection });
 const report = await syncBase({ ...input, schemaPollMs: 60_000 });
 console.log(JSON.stringify({ ...report, error: report.error?.message, tables: undefined }));
 await replica.close();

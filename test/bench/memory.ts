@@ -22,7 +22,7 @@ import {
 import type { SourceSchema } from "../../core/source";
 import { readPage } from "../../core/source/airtable/page";
 import { syncBase } from "../../core/sync/engine";
-import { type BaseCache, emptyCache, tableCache } from "../../core/sync/state";
+import { BaseCache, tableCache } from "../../core/sync/state";
 import { engineInput } from "../support/engine-input";
 import { FakeSource } from "../support/fake-source";
 import { startLiveFleet } from "../support/live-fleet";
@@ -96,7 +96,7 @@ function cacheBytes({ tables, fields }: { tables: number; fields: number }) {
   };
   const before = heap();
   for (let base = 0; base < CACHES; base++) {
-    const cache = emptyCache(1);
+    const cache = new BaseCache(1);
     cache.schema = JSON.parse(JSON.stringify(schemaOf(base, tables, fields))) as SourceSchema;
     const { rebuild } = planSchema(new Map(), cache.schema, {
       linkedRecordsAsText: false,
@@ -153,7 +153,7 @@ async function evictionCost(adminUrl: string): Promise<void> {
   const [backend] = await replica.sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
   const serverPid = parentOf(backend!.pid);
   const epoch = await claimEpoch(replica);
-  const cache = emptyCache(epoch);
+  const cache = new BaseCache(epoch);
   const source = new FakeSource();
   const large = largeTable(FIELDS);
   source.add(large, []);

@@ -26,7 +26,7 @@ import {
 } from "../../core/replica";
 import type { SourceRecord } from "../../core/source";
 import { syncBase } from "../../core/sync/engine";
-import { emptyCache } from "../../core/sync/state";
+import { BaseCache } from "../../core/sync/state";
 import { engineInput } from "../support/engine-input";
 import { FakeSource } from "../support/fake-source";
 import { exactCpuSeconds } from "../support/process-usage";
@@ -158,7 +158,7 @@ async function openBases(serverUrl: string, releases: AsyncDisposableStack): Pro
   );
   const epoch = await claimEpoch(first);
   const { error } = await syncBase(
-    engineInput({ replica: first, epoch, cache: emptyCache(epoch, 300), connection: source.connection() }),
+    engineInput({ replica: first, epoch, cache: new BaseCache(epoch, 300), connection: source.connection() }),
   );
   if (error) throw error;
   const live = (await loadCatalog(first)).get(of.id)!;

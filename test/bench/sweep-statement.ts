@@ -28,7 +28,7 @@ import {
 import { syncBase } from "../../core/sync/engine";
 import { OptionalFeatureApplier } from "../../core/sync/lease/apply-optional-features";
 import { IndexKeeper } from "../../core/sync/lease/index-keeper";
-import { emptyCache } from "../../core/sync/state";
+import { BaseCache } from "../../core/sync/state";
 import { engineInput } from "../support/engine-input";
 import { FakeSource } from "../support/fake-source";
 import { exactCpuSeconds } from "../support/process-usage";
@@ -142,7 +142,7 @@ async function sweptBases(serverUrl: string, releases: AsyncDisposableStack): Pr
       ),
     );
   const { error } = await syncBase(
-    engineInput({ replica: first, epoch, cache: emptyCache(epoch, 300), connection: source.connection() }),
+    engineInput({ replica: first, epoch, cache: new BaseCache(epoch, 300), connection: source.connection() }),
   );
   if (error) throw error;
   await first.close();

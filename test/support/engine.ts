@@ -7,7 +7,7 @@ import type { Base, Progress } from "../../core/control/bases";
 import { claimEpoch, type ShapeChange } from "../../core/replica";
 import { type SyncInput, syncBase } from "../../core/sync/engine";
 import type { RunReport } from "../../core/sync/host";
-import { type BaseCache, emptyCache } from "../../core/sync/state";
+import { BaseCache } from "../../core/sync/state";
 import { engineInput } from "./engine-input";
 import { FakeSource } from "./fake-source";
 import { dumpTable, type TestReplica, testReplica } from "./replica";
@@ -66,7 +66,7 @@ export async function testEngine(
   const made: Engine = {
     source,
     replica,
-    cache: emptyCache(epoch, emptySpellMs),
+    cache: new BaseCache(epoch, emptySpellMs),
     blocks: [],
     progress: [],
     changes: [],
@@ -91,7 +91,7 @@ export async function testEngine(
     rows: (table = "people") => dumpTable(replica.replica.sql, table),
     async restart() {
       epoch = await claimEpoch(replica.replica);
-      made.cache = emptyCache(epoch, emptySpellMs);
+      made.cache = new BaseCache(epoch, emptySpellMs);
     },
     [Symbol.asyncDispose]: dispose,
   };

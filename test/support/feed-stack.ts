@@ -8,7 +8,7 @@ import { platformById } from "../../core/source";
 import type { AskKind, Reader } from "../../core/sync/engine";
 import { SchemaTracker, syncBase } from "../../core/sync/engine";
 import { compareTable, type LiveFeed, openFeed } from "../../core/sync/modes/live";
-import { type BaseCache, emptyCache, ReadVersionSource } from "../../core/sync/state";
+import { BaseCache, ReadVersionSource } from "../../core/sync/state";
 import { type Fleet, startFleet } from "./fleet";
 import { freePort } from "./free-port";
 import { unlimitedLimiter } from "./unlimited-limiter";
@@ -95,7 +95,7 @@ async function connect(fleet: Fleet, releases: AsyncDisposableStack, records: nu
 
 function testWorker({ ctx }: Fleet, releases: AsyncDisposableStack, baseId: string): TestWorker {
   const host = createSyncHost(ctx);
-  const cache = emptyCache(1);
+  const cache = new BaseCache(1);
   const asked: TestWorker["asked"] = {};
   const { signal } = new AbortController();
   async function reader(): Promise<Reader> {

@@ -14,7 +14,7 @@ import { quotaKeyOf } from "../../core/control/budgets";
 import { createContext } from "../../core/process";
 import { newReport } from "../../core/sync/engine";
 import type { holdLease } from "../../core/sync/lease";
-import { emptyCache } from "../../core/sync/state";
+import { BaseCache } from "../../core/sync/state";
 
 const LEASE_MS = 60_000;
 const SHARE = 3;
@@ -28,7 +28,7 @@ const lease: typeof holdLease = async (ctx, baseId, caches, signals) => {
   const base = await getBase(context.db, baseId);
   await ctx.host.replicaTarget(base);
   await ctx.host.access(base);
-  caches.set(baseId, emptyCache(1));
+  caches.set(baseId, new BaseCache(1));
   const paused = new AbortController();
   using _watching = ctx.host.watch(baseId, (facts) => {
     if (facts?.state === "paused") paused.abort();

@@ -1,11 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  type BaseCache,
-  emptyCache,
-  evictFingerprints,
-  type TableCache,
-  tableCache,
-} from "../../core/sync/state";
+import { BaseCache, evictFingerprints, type TableCache, tableCache } from "../../core/sync/state";
 
 const MINUTE_MS = 60_000;
 
@@ -22,7 +16,7 @@ function known(cache: BaseCache, tableId: string, records: number): TableCache {
 const bytesOf = (tables: TableCache[]) => tables.reduce((sum, table) => sum + table.fingerprints.bytes, 0);
 
 test("within the limit, nothing is evicted", () => {
-  const cache = emptyCache(1);
+  const cache = new BaseCache(1);
   const table = known(cache, "tbl1", 1000);
   const { bytes } = table.fingerprints;
   expect(evictFingerprints([cache], bytes)).toEqual({ bytes, evicted: 0 });
@@ -30,7 +24,7 @@ test("within the limit, nothing is evicted", () => {
 });
 
 test("beyond the limit, the tables that have not been swept for longest lose theirs, and are compared in SQL next", () => {
-  const [resting, busy] = [emptyCache(1), emptyCache(1)];
+  const [resting, busy] = [new BaseCache(1), new BaseCache(1)];
   const old = known(resting, "tblOld", 1000);
   const restedAt = performance.now();
   const recent = known(busy, "tblNew", 1000);
@@ -44,7 +38,7 @@ test("beyond the limit, the tables that have not been swept for longest lose the
 });
 
 test("a table that is being swept keeps its fingerprints, whatever the limit", () => {
-  const cache = emptyCache(1);
+  const cache = new BaseCache(1);
   const table = known(cache, "tbl1", 1000);
   {
     using _ = table.fingerprints.hold();
@@ -54,7 +48,7 @@ test("a table that is being swept keeps its fingerprints, whatever the limit", (
 });
 
 test("if all tables are swept as often, the same ones are evicted each time", () => {
-  const cache = emptyCache(1);
+  const cache = new BaseCache(1);
   const ids = Array.from({ length: 10 }, (_, index) => `tbl${index}`);
   for (const id of ids) known(cache, id, 1000).fingerprints.restMs = () => MINUTE_MS;
   const limit = bytesOf([...cache.tables.values()]) * 0.8;

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { BasetideError } from "../../core/errors";
 import { failurePauseMs, itemPauseMs } from "../../core/sync/pacing";
-import { emptyCache, restore } from "../../core/sync/state";
+import { BaseCache, restore } from "../../core/sync/state";
 
 const SOURCE = new BasetideError("source_unavailable");
 const base = (error: BasetideError | null) =>
@@ -46,7 +46,7 @@ test("a table that stays locked is tried less and less often, and within 20 s of
 const lease = (epoch: number, isContinued = true) => ({ epoch, previousEpoch: epoch - 1, isContinued });
 
 test("the record of a base's failures outlives its cache, until the base is synced", () => {
-  const known = { ...emptyCache(3), databaseId: "dbs_1", failures: 4, failedWith: SOURCE };
+  const known = { ...new BaseCache(3), databaseId: "dbs_1", failures: 4, failedWith: SOURCE };
   expect(restore(known, base(SOURCE), lease(4))).toMatchObject({ epoch: 4, failures: 4, failedWith: SOURCE });
   // Another worker had it meanwhile, and failed as well.
   const anew = restore(known, base(SOURCE), lease(6));
@@ -57,14 +57,14 @@ test("the record of a base's failures outlives its cache, until the base is sync
 });
 
 test("the cache continues with the epoch that follows it, however much greater that is", () => {
-  const known = { ...emptyCache(3), databaseId: "dbs_1" };
+  const known = { ...new BaseCache(3), databaseId: "dbs_1" };
   const next = { epoch: 1_000_004, previousEpoch: 3, isContinued: true };
   expect(restore(known, base(null), next)).toBe(known);
   expect(known.epoch).toBe(1_000_004);
 });
 
 test("the cache of a replica that may have lost commits is dropped, and the next sweep is due at once", () => {
-  const known = { ...emptyCache(3), databaseId: "dbs_1", failures: 4, scanStartedAt: 1 };
+  const known = { ...new BaseCache(3), databaseId: "dbs_1", failures: 4, scanStartedAt: 1 };
   const forgetful = restore(known, base(SOURCE), lease(4, false));
   expect(forgetful).not.toBe(known);
   expect(forgetful).toMatchObject({ epoch: 4, failures: 4, scanStartedAt: Number.NEGATIVE_INFINITY });

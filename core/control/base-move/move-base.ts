@@ -27,7 +27,7 @@ import { platformById } from "../../source";
 import type { Reader } from "../../sync/engine";
 import { syncBase } from "../../sync/engine";
 import { attachmentUrlsOf } from "../../sync/lease";
-import { emptyCache, ReadVersionSource } from "../../sync/state";
+import { BaseCache, ReadVersionSource } from "../../sync/state";
 import { recordChange } from "../audit";
 import {
   attachmentSigner,
@@ -244,7 +244,7 @@ async function firstSync(
   reader: Omit<Reader, "counts" | "onFirstRequest">,
   { onProgress = () => {} }: MoveOptions,
 ): Promise<void> {
-  const cache = emptyCache(epoch);
+  const cache = new BaseCache(epoch);
   cache.attachmentSigner = await attachmentSigner(ctx, base.id);
   const report = await syncBase({
     base: { ...base, sync: null, tables: [] },

@@ -69,147 +69,104 @@ export interface SweepScan {
   waitMs: number;
 }
 
-export interface BaseCache {
+/** Longer than the source has ever been seen to answer "no records" for a table that has them. */
+const EMPTY_SPELL_MS = 90_000;
+
+export class BaseCache {
   /** The lease that filled this cache: it is valid only if no other worker had the base in between. */
   epoch: number;
   /** How often that lease was renewed: if the replica knows of fewer renewals, it has lost commits. */
-  renewals: number;
+  renewals = 0;
   /** The database that the cache describes. */
-  databaseId: string | null;
+  databaseId: string | null = null;
   /** The selection by which `schema` was read. */
-  selection: SourceSelection | null;
-  schema: SourceSchema | null;
+  selection: SourceSelection | null = null;
+  schema: SourceSchema | null = null;
   /** The same as compressed JSON, while the base rests. */
-  packedSchema: Uint8Array | null;
+  packedSchema: Uint8Array | null = null;
   /** The cells in plain text that tables had at the last schema check, and should not. */
-  toForget: CellsToForget[];
+  toForget: CellsToForget[] = [];
   /** The replica's catalog as it was last read. */
-  catalog: KnownCatalog | null;
+  catalog: KnownCatalog | null = null;
   /** The state of `_sync_issues` whose issues the last run reported. */
-  issuesState: string | null;
+  issuesState: string | null = null;
   /** The request for the schema that is running. */
   schemaAsking: Promise<void> | undefined;
   /** How long the source took to answer the last one, ms. */
-  schemaTookMs: number;
+  schemaTookMs = 0;
   /** Why the schema cannot be read; how often that failed in a row; and when it may be requested again (performance.now()). */
-  schemaError: SchemaError | null;
-  schemaFailures: number;
-  schemaRetryAt: number;
+  schemaError: SchemaError | null = null;
+  schemaFailures = 0;
+  schemaRetryAt = Number.NEGATIVE_INFINITY;
   /** When the schema must be read again because something was missing from it (performance.now()). */
-  schemaLookAt: number;
+  schemaLookAt = Number.POSITIVE_INFINITY;
   /** Since when tables and fields have been missing from the schema, and when one was last removed (performance.now()). */
-  vanishedAt: Map<string, number>;
-  removedAt: number;
+  vanishedAt = new Map<string, number>();
+  removedAt = Number.NEGATIVE_INFINITY;
   /** Tables that cannot be read. */
-  failing: TableFailures;
+  failing = new TableFailures();
   /** The unreadable definitions that are recorded, as JSON; null: not known. */
-  unreadable: string | null;
+  unreadable: string | null = null;
   /** performance.now() of the last schema check. */
-  schemaSeenAt: number;
+  schemaSeenAt = Number.NEGATIVE_INFINITY;
   /**
    * performance.now() of the last schema check that was compared with the replica's names: writes under moved names
    * are known up to then.
    */
-  namesSeenAt: number;
+  namesSeenAt = Number.NEGATIVE_INFINITY;
   /** The time of a requested schema check that has not run yet; and of the latest request for which one has. */
-  schemaCheckRequestedAt: Date | null;
-  schemaCheckMadeFor: Date | null;
+  schemaCheckRequestedAt: Date | null = null;
+  schemaCheckMadeFor: Date | null = null;
   /** Ids of fields that records have and that a later schema check did not find. */
-  unexplainedFields: Set<string>;
+  unexplainedFields = new Set<string>();
   /** Ids of tables in which records have changed in the source since the last report. */
-  changedTables: Set<string>;
+  changedTables = new Set<string>();
   /** By the source's table id. */
-  tables: Map<string, TableCache>;
+  tables = new Map<string, TableCache>();
   /** What the previous worker knew of the rows of tables that this one has not used yet, by table id. */
-  handedOver: Map<string, HandedOver>;
+  handedOver = new Map<string, HandedOver>();
   /** Tables that a sync has rebuilt and that could not go live because queries held the old ones, by table id. */
-  builds: Map<string, FilledBuild>;
+  builds = new Map<string, FilledBuild>();
   /** Signs our own attachment URLs; undefined: the base has no key for them. */
   attachmentSigner: AttachmentSigner | undefined;
   /** Times with the read version at that time; the recent-writes log is trimmed to an old one. */
-  trimPoints: { at: number; readVersion: number }[];
+  trimPoints: { at: number; readVersion: number }[] = [];
   /** The point that the log was last trimmed to: after a rest, the only old one. */
-  trimmedTo: { at: number; readVersion: number } | null;
+  trimmedTo: { at: number; readVersion: number } | null = null;
   /** The source's clock, from the times of its answers. */
-  sourceClock: SourceClock;
+  sourceClock = new SourceClock();
   /** Rapid mode, by table id: up to when (ms, the source's clock) the table's changes are in the replica. */
-  polledUntil: Map<string, number>;
+  polledUntil = new Map<string, number>();
   /** Rapid mode, by table id: when the table was last polled (performance.now()). */
-  pollStartedAt: Map<string, number>;
+  pollStartedAt = new Map<string, number>();
   /** The current background scan of rapid or live mode. */
-  scan: SweepScan | null;
+  scan: SweepScan | null = null;
   /** When the last scan began (performance.now()); -Infinity: the next is due at once. */
-  scanStartedAt: number | null;
+  scanStartedAt: number | null = null;
   /** Live mode: the changes that the feed has reported and that are not applied yet. */
-  live: LiveCache | null;
+  live: LiveCache | null = null;
   /** Number of syncs that failed in a row, and the error of the last one. */
-  failures: number;
-  failedWith: RunReport["error"] | null;
+  failures = 0;
+  failedWith: RunReport["error"] | null = null;
   /** What keeps the base from being current. */
-  problems: Problems;
+  problems = new Problems();
   /**
    * Why objects of the customer's refused the last rebuild of a table that must still be rebuilt, and when it is tried again
    * (performance.now()), by table id.
    */
-  refusals: Map<string, { error: BasetideError; until: number }>;
+  refusals = new Map<string, { error: BasetideError; until: number }>();
   /** How long the source must keep answering that there are no records before that is believed. */
   emptySpellMs: number;
   /**
    * How long fingerprints are trusted before a sweep compares every record with its row in SQL: that finds rows that were
    * changed in SQL directly. Sweeps are at most a day apart if the budget allows, and so are comparisons then.
    */
-  compareEveryMs: number;
-}
+  compareEveryMs = TWICE_A_DAY_MS;
 
-/** Longer than the source has ever been seen to answer "no records" for a table that has them. */
-const EMPTY_SPELL_MS = 90_000;
-
-export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCache {
-  return {
-    epoch,
-    renewals: 0,
-    databaseId: null,
-    selection: null,
-    schema: null,
-    packedSchema: null,
-    toForget: [],
-    catalog: null,
-    issuesState: null,
-    schemaAsking: undefined,
-    schemaTookMs: 0,
-    schemaError: null,
-    schemaFailures: 0,
-    schemaRetryAt: Number.NEGATIVE_INFINITY,
-    schemaLookAt: Number.POSITIVE_INFINITY,
-    vanishedAt: new Map(),
-    removedAt: Number.NEGATIVE_INFINITY,
-    failing: new TableFailures(),
-    unreadable: null,
-    schemaSeenAt: Number.NEGATIVE_INFINITY,
-    namesSeenAt: Number.NEGATIVE_INFINITY,
-    schemaCheckRequestedAt: null,
-    schemaCheckMadeFor: null,
-    unexplainedFields: new Set(),
-    changedTables: new Set(),
-    tables: new Map(),
-    handedOver: new Map(),
-    builds: new Map(),
-    attachmentSigner: undefined,
-    trimPoints: [],
-    trimmedTo: null,
-    sourceClock: new SourceClock(),
-    polledUntil: new Map(),
-    pollStartedAt: new Map(),
-    scan: null,
-    scanStartedAt: null,
-    live: null,
-    failures: 0,
-    failedWith: null,
-    problems: new Problems(),
-    refusals: new Map(),
-    emptySpellMs,
-    compareEveryMs: TWICE_A_DAY_MS,
-  };
+  constructor(epoch: number, emptySpellMs = EMPTY_SPELL_MS) {
+    this.epoch = epoch;
+    this.emptySpellMs = emptySpellMs;
+  }
 }
 
 /**
@@ -226,7 +183,7 @@ export function restore(
   { epoch, previousEpoch, isContinued }: { epoch: number; previousEpoch: number; isContinued: boolean },
 ): BaseCache {
   const isLast = isContinued && known?.epoch === previousEpoch && known.databaseId === base.database.id;
-  const cache = isLast ? known : emptyCache(epoch);
+  const cache = isLast ? known : new BaseCache(epoch);
   if (!isContinued) cache.scanStartedAt = Number.NEGATIVE_INFINITY;
   cache.epoch = epoch;
   cache.renewals = 0;

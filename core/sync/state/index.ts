@@ -1,7 +1,6 @@
 /** The data that a worker caches about a base between syncs. */
 export {
-  type BaseCache,
-  emptyCache,
+  BaseCache,
   forgetRows,
   mappingOf,
   requestSchemaCheck,

@@ -6,7 +6,7 @@ import { createSyncHost } from "../../../core/control/sync-host";
 import { createLogger } from "../../../core/log";
 import type { Platform } from "../../../core/source";
 import { LeasedBase } from "../../../core/sync/lease/leased-base";
-import { emptyCache } from "../../../core/sync/state";
+import { BaseCache } from "../../../core/sync/state";
 import { authByHeader } from "../../support/console";
 import { caller, GOOD_KEY, testControl } from "../../support/control-support";
 import { until } from "../../support/poll";
@@ -51,7 +51,7 @@ async function lease() {
       ctx: { log: ctx.log, host },
       base,
       platform,
-      cache: emptyCache(1),
+      cache: new BaseCache(1),
       stop: never,
       kill: never,
     }),

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { BasetideError } from "../../../core/errors";
 import type { holdLease } from "../../../core/sync/lease";
-import { emptyCache } from "../../../core/sync/state";
+import { BaseCache } from "../../../core/sync/state";
 import { startFleet } from "../../support/fleet";
 import { insertBases } from "../../support/fleet-bases";
 import { until } from "../../support/poll";
@@ -42,7 +42,7 @@ test("leases that have started make room at once", { timeout: 60_000 }, async ()
   await insertBases(fleet.ctx, MOST + 10);
   const started = new Set<string>();
   const lease: typeof holdLease = (_ctx, baseId, caches, { stop }) => {
-    caches.set(baseId, emptyCache(1));
+    caches.set(baseId, new BaseCache(1));
     started.add(baseId);
     return new Promise((resolve) => stop.addEventListener("abort", () => resolve(0)));
   };

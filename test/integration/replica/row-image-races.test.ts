@@ -20,7 +20,7 @@ import {
   trimRecentWrites,
 } from "../../../core/replica";
 import { trimOldRecentWrites } from "../../../core/sync/lease/trim-recent-writes";
-import { emptyCache } from "../../../core/sync/state";
+import { BaseCache } from "../../../core/sync/state";
 import { until } from "../../support/poll";
 import { putBuild } from "../../support/put-build";
 import { type TestReplica, testReplica } from "../../support/replica";
@@ -253,7 +253,7 @@ test("a trim that cannot run now is done by the next one, and fails no operation
   const table = await build(t, { Price: "number" });
   const readVersion = await takeReadVersion(t.replica);
   await applyRowImages(t.replica, table, { epoch: null, readVersion, ...orders(["recA"], 1) });
-  const cache = emptyCache(t.epoch);
+  const cache = new BaseCache(t.epoch);
   const now = performance.now();
   cache.trimPoints = [
     { at: now - 400_000, readVersion: await takeReadVersion(t.replica) },
@@ -286,7 +286,7 @@ test("a trim that cannot run now is done by the next one, and fails no operation
 
 test("an empty log is trimmed without a statement", async () => {
   const silent = { sql: () => Promise.reject(new Error("a statement was sent")) } as unknown as Replica;
-  const cache = emptyCache(1);
+  const cache = new BaseCache(1);
   const now = performance.now();
   const [old, recent] = [
     { at: now - 400_000, readVersion: 1 },
@@ -313,7 +313,7 @@ test("a client's write is kept until a schema check has judged its names, which 
   const table = await build(t, { Price: "number" });
   const { replica } = t;
   const entries = async () => (await replica.sql`select from public_swap._recent_writes`).length;
-  const cache = emptyCache(t.epoch);
+  const cache = new BaseCache(t.epoch);
   const now = performance.now();
   const point = async (minutesAgo: number) => ({
     at: now - minutesAgo * 60_000,

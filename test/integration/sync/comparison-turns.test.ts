@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { syncBase } from "../../../core/sync/engine";
 import { inComparisonTurn } from "../../../core/sync/engine/comparison-turns";
-import { emptyCache } from "../../../core/sync/state";
+import { BaseCache } from "../../../core/sync/state";
 import { testEngine } from "../../support/engine";
 import { sourceRecord, sourceTable } from "../../support/source-records";
 
@@ -27,7 +27,7 @@ test("after a restart, a sweep waits for its turn, and ends at once when it is s
   });
   const input = { ...engine.input(), next: undefined };
   const replica = { ...input.replica, server: BUSY };
-  const restarted = () => ({ ...input, replica, cache: emptyCache(input.epoch) });
+  const restarted = () => ({ ...input, replica, cache: new BaseCache(input.epoch) });
 
   const stop = new AbortController();
   const stopped = syncBase({ ...restarted(), reader: { ...input.reader, stop: stop.signal } });
