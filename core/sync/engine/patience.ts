@@ -143,20 +143,14 @@ export function readerOfTable(
   const writing = { patienceMs: SHORTEST_MS, onLong: giveUp };
   const watched = watchAnswers(own, failing.patienceMs(table.id), onLate, writing);
   stop.addEventListener("abort", giveUp, { once: true });
-  return {
-    reader: watched.reader,
-    get silence() {
-      return watched.silence;
-    },
-    get isWritingLong() {
-      return watched.isWritingLong;
-    },
+  const end = watched[Symbol.dispose];
+  return Object.assign(watched, {
     [Symbol.dispose]() {
       stop.removeEventListener("abort", giveUp);
       kill[Symbol.dispose]();
-      watched[Symbol.dispose]();
+      end();
     },
-  };
+  });
 }
 
 /**

@@ -64,35 +64,29 @@ export class ProgressBoard {
   }
 
   records(tableId: string, recordsDone: number): void {
-    const row = this.#rows.get(tableId);
-    if (!row) return;
-    row.records_done = recordsDone;
-    this.#progress.pages!++;
-    this.#changed();
+    if (this.#rows.has(tableId)) this.#progress.pages!++;
+    this.#change(tableId, { records_done: recordsDone });
   }
 
   /** Shows how large the table probably is. */
   estimated(tableId: string, { records, error }: TableSize): void {
-    const row = this.#rows.get(tableId);
-    if (!row) return;
-    row.records_estimate = records;
-    row.records_error = error;
-    this.#changed();
+    this.#change(tableId, { records_estimate: records, records_error: error });
   }
 
   /** Shows that the table has been read, and that queries hold the live table. */
   waiting(tableId: string): void {
-    const row = this.#rows.get(tableId);
-    if (!row) return;
-    row.waiting = true;
-    this.#changed();
+    this.#change(tableId, { waiting: true });
   }
 
   done(tableId: string): void {
+    delete this.#rows.get(tableId)?.waiting;
+    this.#change(tableId, { done: true });
+  }
+
+  #change(tableId: string, facts: Partial<Progress["tables"][number]>): void {
     const row = this.#rows.get(tableId);
     if (!row) return;
-    row.done = true;
-    delete row.waiting;
+    Object.assign(row, facts);
     this.#changed();
   }
 

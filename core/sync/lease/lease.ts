@@ -194,6 +194,11 @@ export async function holdLease(
   }
 }
 
+interface Applier<T> {
+  isApplied(wanted: T): boolean;
+  apply(wanted: T): Promise<boolean>;
+}
+
 /** What a lease does besides syncing: settings to apply, indexes to create, the owner of the key to ask for. */
 function upkeepOf(lease: Lease): WorkKind[] {
   const { ctx, baseId, cache, leased, features, indexes } = lease;
@@ -226,29 +231,17 @@ function upkeepOf(lease: Lease): WorkKind[] {
     lease.isUserKnown = true;
     return true;
   }
+  const kept = <T>(part: string, keeper: Applier<T>, wanted: () => T): WorkKind => ({
+    most: 1,
+    // Other settings are another item: they do not wait for those that could not be applied.
+    items: () =>
+      keeper.isApplied(wanted())
+        ? []
+        : [{ id: JSON.stringify(wanted()), run: () => applied(part, keeper.apply(wanted())) }],
+  });
   return [
-    {
-      most: 1,
-      // Other settings are another item: they do not wait for those that could not be applied.
-      items: () =>
-        features.isApplied(leased.settings)
-          ? []
-          : [
-              {
-                id: JSON.stringify(leased.settings),
-                run: () => applied("settings", features.apply(leased.settings)),
-              },
-            ],
-    },
-    {
-      most: 1,
-      items() {
-        const wanted = leased.settings.indexes;
-        return indexes.isApplied(wanted)
-          ? []
-          : [{ id: "", run: () => applied("indexes", indexes.apply(wanted)) }];
-      },
-    },
+    kept("settings", features, () => leased.settings),
+    kept("indexes", indexes, () => leased.settings.indexes),
     {
       most: 1,
       items: () => (lease.isUserKnown ? [] : [{ id: "", run: learnUser }]),

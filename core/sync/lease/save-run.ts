@@ -1,7 +1,9 @@
 /** Saves what a sync has done: for the run history, the metrics, the log, and the lease that goes on. */
+import { asBasetideError } from "../../errors";
+import type { Logger } from "../../log";
+import { newReport } from "../engine";
 import type { Host, RunReport, SyncedBase } from "../host";
 import type { Lease } from "./lease";
-import { logRun } from "./log-run";
 
 /**
  * Saves a report for the run history and the metrics.
@@ -55,4 +57,20 @@ export async function hasLeft({ host }: { host: Pick<Host, "facts"> }, base: Syn
   return (
     !facts || facts.state === "deleting" || facts.state === "moving" || facts.databaseId !== base.database.id
   );
+}
+
+/**
+ * First syncs, rebuilds and failures are logged as info or warnings. Sweeps, cycles and live batches repeat all the
+ * time and are logged as debug.
+ */
+function logRun(log: Logger, { error, tables: _, issues: __, ...facts }: RunReport): void {
+  if (error) log.warn({ ...facts, code: error.code, error }, "sync failed");
+  else if (facts.kind === "sweep" || facts.kind === "rapid" || facts.kind === "live")
+    log.debug(facts, "sync completed");
+  else log.info(facts, "sync completed");
+}
+
+/** Returns a failed run for an error that prevented a lease from starting. */
+export function failedRun(error: unknown): RunReport {
+  return { ...newReport(), error: asBasetideError(error) };
 }

@@ -25,8 +25,6 @@ export interface LeasedBudget extends Disposable {
    * @throws BasetideError `budget_spent`; `control_unavailable` if the budget cannot be read
    */
   take(): Promise<void>;
-  /** The same without waiting; returns false if the budget must be read again first. */
-  tryTake(): boolean;
 }
 
 interface BudgetContext extends Pick<Context, "log"> {
@@ -87,9 +85,9 @@ export class BudgetWatch {
 export function withinBudget(limiter: RateLimiter, budget: LeasedBudget): RateLimiter {
   return {
     ...limiter,
-    acquireSync(key, share, signal, call) {
-      const acquire = () => limiter.acquireSync(key, share, signal, { ...call, user: budget.user });
-      return budget.tryTake() ? acquire() : budget.take().then(acquire);
+    async acquireSync(key, share, signal, call) {
+      await budget.take();
+      return limiter.acquireSync(key, share, signal, { ...call, user: budget.user });
     },
   };
 }
@@ -132,16 +130,10 @@ class Part implements LeasedBudget {
     return this.#renewal;
   }
 
-  tryTake(): boolean {
-    if (this.#left < 1) return false;
-    this.#left--;
-    return true;
-  }
-
   async take(): Promise<void> {
-    if (this.tryTake()) return;
-    await this.renew();
-    if (!this.tryTake()) throw spent(this.#allowance);
+    if (this.#left < 1) await this.renew();
+    if (this.#left < 1) throw spent(this.#allowance);
+    this.#left--;
   }
 
   async #ask(): Promise<void> {
