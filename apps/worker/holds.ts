@@ -8,7 +8,7 @@ import { wait } from "../../core/async";
 import { recordRun } from "../../core/control/bases";
 import { BasetideError, isBasetideError } from "../../core/errors";
 import type { Queue, Suspect, SyncJob } from "../../core/queue";
-import { type BaseCaches, failedRun, type holdLease, type LeaseSignals } from "../../core/sync/lease";
+import { type BaseCaches, failedRun, type holdLease } from "../../core/sync/lease";
 import {
   failurePauseMs,
   MAX_FAILURE_PAUSE_MS,
@@ -229,9 +229,12 @@ export class Holds {
     const failed = (failures: number) => this.#past.set(baseId, { failures, heldAt: performance.now() });
     try {
       const signals = { stop: stop.signal, kill: kill.signal, isSaturated };
-      const againMs = suspect
-        ? await this.#leaseIsolated(hold, suspect, signals)
-        : await leaseBase(this.#ctx, baseId, this.caches, signals);
+      let againMs: Next;
+      if (suspect) {
+        const { next, isCleared } = await this.isolation.lease(suspect, signals);
+        againMs = next;
+        if (isCleared) hold.suspect = undefined;
+      } else againMs = await leaseBase(this.#ctx, baseId, this.caches, signals);
       failed(0);
       return againMs;
     } catch (error) {
@@ -248,12 +251,6 @@ export class Holds {
       await wait(afterMs, stop.signal).catch(() => {});
       return 0;
     }
-  }
-
-  async #leaseIsolated(hold: Hold, suspect: Suspect, signals: LeaseSignals): Promise<Next> {
-    const { next, isCleared } = await this.isolation.lease(suspect, signals);
-    if (isCleared) hold.suspect = undefined;
-    return next;
   }
 
   #putBack(job: SyncJob, afterMs: number): Promise<void> {

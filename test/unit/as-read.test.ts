@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { settingList } from "../../core/control/bases";
 import type { BaseSettings } from "../../core/control/bases/settings";
 import type { SyncFacts } from "../../core/sync/host";
-import { isAsRead } from "../../core/sync/lease/as-read";
+import { isAsRead } from "../../core/sync/lease/leased-base";
 
 const settings = Object.fromEntries(
   settingList.map((one) => [one.key, one.default]),

@@ -11,14 +11,7 @@ import { onlyAddsColumns, type TableSpec } from "../../replica";
 import type { PlatformFacts, SourceTable, TableSize } from "../../source";
 import { failSpan } from "../../trace";
 import type { Progress, RunReport, SyncedBase } from "../host";
-import {
-  gravity,
-  isWholeBases,
-  MANY_TRIES,
-  MOST_PATIENCE_MS,
-  SHORTEST_MS,
-  TRIES,
-} from "../pacing";
+import { gravity, isWholeBases, MANY_TRIES, MOST_PATIENCE_MS, SHORTEST_MS, TRIES } from "../pacing";
 import { type BaseCache, forgetRows, isOfTable, isRefusedRead, ofTable, tableCache } from "../state";
 import { keepUp, type NotifiedChanges } from "./keep-up";
 import { askFailing, watchAnswers } from "./patience";
@@ -197,14 +190,10 @@ async function syncTables(
     for (const id of tableIds) {
       const { source, live } = schemaTracker.table(id);
       if (!source || !live || cache.failing.has(id)) continue;
-      try {
-        addTo(report, await sweepWritten(sweep, source, tableCache(cache, live)));
-      } catch (caught) {
-        const error = asBasetideError(caught);
-        if (!isOfTable(error)) throw error;
-        cache.failing.failed(source, error);
-        report.failing = cache.failing.list();
-      }
+      const isRead = await cache.failing.attempt(source, async () =>
+        addTo(report, await sweepWritten(sweep, source, tableCache(cache, live))),
+      );
+      if (!isRead) report.failing = cache.failing.list();
     }
   };
 }

@@ -5,7 +5,7 @@
  * Every mode records here which table has failed or was read. The list survives the lease with the base's row.
  */
 
-import { BasetideError, errorCodes, nextStep } from "../../errors";
+import { asBasetideError, BasetideError, errorCodes, nextStep } from "../../errors";
 import type { FailingTable } from "../host";
 import { itemPauseMs, MOST_PATIENCE_MS } from "../pacing";
 
@@ -90,6 +90,19 @@ export class TableFailures {
       nextTryDate: new Date(Date.now() + pauseMs),
     });
     this.onChange();
+  }
+
+  /** Runs `work`, and records a failure that is the table's own. @returns whether it has succeeded */
+  async attempt(table: { id: string; name: string }, work: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (caught) {
+      const error = asBasetideError(caught);
+      if (!isOfTable(error)) throw error;
+      this.failed(table, error);
+      return false;
+    }
   }
 
   /** Records that the table is up to date again. @returns whether it was failing */

@@ -33,20 +33,18 @@ export class FeedRecorder {
       Math.abs(dueAt - this.#recorded.dueAt) > MOST_PATIENCE_MS;
     if (!isNews && now - this.#recorded.at < MOST_PATIENCE_MS) return false;
     const facts = { readMsAgo: now - readAt, dueInMs, waiting, changedAt: changedAt ?? null, missed };
-    const isRecorded = await this.record("recording a read of the feed failed", () =>
-      this.#ctx.host.feeds.recordRead(this.#baseId, facts),
-    );
+    const isRecorded = await this.record("a read of the feed", (feeds, id) => feeds.recordRead(id, facts));
     if (isRecorded) this.#recorded = { at: now, dueAt, waiting };
     return isRecorded;
   }
 
   /** Runs `work`, which records something. @returns whether that has succeeded */
-  async record(what: string, work: () => Promise<void>): Promise<boolean> {
+  async record(what: string, work: (feeds: FeedStore, baseId: string) => Promise<void>): Promise<boolean> {
     try {
-      await work();
+      await work(this.#ctx.host.feeds, this.#baseId);
       return true;
     } catch (error) {
-      this.#ctx.log.debug({ error }, what);
+      this.#ctx.log.debug({ error }, `recording ${what} failed`);
       return false;
     }
   }

@@ -178,14 +178,13 @@ export class LiveFeed implements Feed {
     const repairMs = this.#doubt === "none" ? ms : MOST_PATIENCE_MS;
     const isNotified = await this.#notifier.wait(Math.min(ms, repairMs, this.#trust.graceMs), signal);
     if (this.#trust.judge() && this.#webhook?.notificationUrl) {
-      const { ctx, base } = this.#context;
-      ctx.log.warn(
+      this.#context.ctx.log.warn(
         { webhookId: this.#webhook.id },
         "a change arrived without a notification; polling the feed until one arrives",
       );
       this.#doubt = "unsure";
-      await this.#recorder.record("recording a missing notification failed", () =>
-        ctx.host.feeds.recordMissedNotification(base.id),
+      await this.#recorder.record("a missing notification", (feeds, id) =>
+        feeds.recordMissedNotification(id),
       );
     }
     return isNotified;
@@ -217,10 +216,7 @@ export class LiveFeed implements Feed {
 
   /** One after another: an earlier state must not overwrite a later one. */
   #recordState(record: (feeds: FeedStore, baseId: string) => Promise<void>): Promise<unknown> {
-    const { ctx, base } = this.#context;
-    this.#states = this.#states.then(() =>
-      this.#recorder.record("recording the state of the feed failed", () => record(ctx.host.feeds, base.id)),
-    );
+    this.#states = this.#states.then(() => this.#recorder.record("the state of the feed", record));
     return this.#states;
   }
 
@@ -258,11 +254,10 @@ export class LiveFeed implements Feed {
   async save(cursor: number): Promise<void> {
     const own = Math.min(cursor, this.#feedState.position) - this.#feedState.offset;
     if (!this.#webhook || own <= this.#saved) return;
-    const { ctx, base } = this.#context;
     const { id } = this.#webhook;
     // Changes after a cursor that was not saved are read again, which changes nothing.
-    await this.#recorder.record("saving the cursor failed", async () => {
-      await ctx.host.feeds.saveCursor(base.id, id, own);
+    await this.#recorder.record("the cursor", async (feeds, baseId) => {
+      await feeds.saveCursor(baseId, id, own);
       if (this.#webhook?.id === id) this.#saved = Math.max(this.#saved, own);
     });
   }
@@ -274,18 +269,16 @@ export class LiveFeed implements Feed {
 
   /** Closes the gap. If that cannot be recorded, the gap stays open: another scan follows. */
   async closeFeedGap(sweptFrom: number): Promise<void> {
-    const { ctx, base } = this.#context;
-    await this.#recorder.record("closing a feed gap failed", () =>
-      this.#gap.close(sweptFrom, (since) => ctx.host.feeds.closeGap(base.id, since)),
+    await this.#recorder.record("the end of a feed gap", (feeds, id) =>
+      this.#gap.close(sweptFrom, (since) => feeds.closeGap(id, since)),
     );
   }
 
   /** Leaves the base to sweeps for a while, and records why. */
   async giveUp(why: string): Promise<void> {
-    const { ctx, base } = this.#context;
     this.#feedState.outUntil = performance.now() + MAX_FAILURE_PAUSE_MS;
-    await this.#recorder.record("recording that the feed is off failed", () =>
-      ctx.host.feeds.recordFailing(base.id, why, MAX_FAILURE_PAUSE_MS),
+    await this.#recorder.record("that the feed is off", (feeds, id) =>
+      feeds.recordFailing(id, why, MAX_FAILURE_PAUSE_MS),
     );
   }
 
@@ -296,8 +289,7 @@ export class LiveFeed implements Feed {
 
   /** Records that SQL equals the source, as far as was compared. */
   async recordInSync(): Promise<void> {
-    const { ctx, base } = this.#context;
-    await this.#recorder.record("recording a comparison failed", () => ctx.host.feeds.recordInSync(base.id));
+    await this.#recorder.record("a comparison", (feeds, id) => feeds.recordInSync(id));
   }
 
   /**
@@ -425,15 +417,15 @@ export class LiveFeed implements Feed {
   ): Promise<"same" | "other" | "none"> {
     this.#triedAt = performance.now();
     const repaired = await this.#repaired(reader, saved);
-    if (!repaired || repaired.is === "refused") return "none";
-    if (repaired.is === "taken") {
+    if (!repaired || repaired === "refused") return "none";
+    if (repaired === "taken") {
       const latest = await this.#adoptLatest(saved?.webhookId ?? null);
       return latest === "other" ? latest : "none";
     }
     this.#doubt = "none";
     this.#checkedAt = performance.now();
     this.#webhook = repaired.webhook;
-    if (repaired.is === "well") return "same";
+    if (!repaired.gapSince) return "same";
     this.#gap.set(repaired.gapSince);
     this.#startAt(1);
     return "other";

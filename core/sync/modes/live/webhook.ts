@@ -28,15 +28,11 @@ export interface BaseFeedContext {
 /** A webhook as its reader knows it. */
 export type FeedWebhook = Pick<SavedFeed, "notificationUrl" | "expiresMs"> & { id: string };
 
-type WebhookRepair =
-  /** The previous webhook is healthy. */
-  | { is: "well"; webhook: FeedWebhook }
-  /** A new webhook: it starts with number 1 and does not contain changes from before `gapSince`. */
-  | { is: "new"; webhook: FeedWebhook; gapSince: Date }
-  /** The source does not allow the key to have one; recorded with the reason. */
-  | { is: "refused" }
-  /** Another process has replaced it, or live mode is over. */
-  | { is: "taken" };
+/**
+ * `refused`: the source does not allow the key to have one; recorded with the reason. `taken`: another process has replaced
+ * it, or live mode is over. `gapSince` of a new webhook, which starts with number 1: it does not contain earlier changes.
+ */
+type WebhookRepair = "refused" | "taken" | { webhook: FeedWebhook; gapSince?: Date };
 
 /**
  * Asks the source for the webhook's state, and repairs or replaces it if necessary.
@@ -67,7 +63,7 @@ export async function repairWebhook(
   const own = webhooks.find((webhook) => webhook.id === saved?.webhookId);
   if (own && !isDead && isUsable(own, address)) {
     await deleteAll(context, reader, leftoversOf(webhooks, own.id, address));
-    return { is: "well", webhook: await keepHealthy(context, reader, own) };
+    return { webhook: await keepHealthy(context, reader, own) };
   }
   return replace(context, reader, webhooks, saved?.webhookId ?? null, address);
 }
@@ -219,9 +215,9 @@ async function store(
 ): Promise<WebhookRepair> {
   const saved = { id, secretBase64, notificationUrl: url, expiresMs };
   const gapSince = await saveOrDelete(context, reader, replacedId, saved);
-  if (!gapSince) return { is: "taken" };
+  if (!gapSince) return "taken";
   context.ctx.log.info({ webhookId: id, replacedId, isNotifying: url !== null }, "webhook created");
-  return { is: "new", webhook: { id, notificationUrl: url, expiresMs }, gapSince };
+  return { webhook: { id, notificationUrl: url, expiresMs }, gapSince };
 }
 
 /**
@@ -255,7 +251,7 @@ async function saveOrDelete(
 async function refuse({ ctx, base }: BaseFeedContext, reason: string): Promise<WebhookRepair> {
   await ctx.host.feeds.recordRefused(base.id, reason);
   ctx.log.info({ reason }, "no feed available; the base is swept");
-  return { is: "refused" };
+  return "refused";
 }
 
 /**

@@ -6,7 +6,6 @@
  */
 
 import { linkedAbort, wait } from "../../../async";
-import { asBasetideError } from "../../../errors";
 import { agoMs } from "../../../postgres";
 import {
   askFailing,
@@ -21,7 +20,7 @@ import {
 } from "../../engine";
 import type { RunReport, SyncedBase } from "../../host";
 import { type DueItem, periodic, TICK_MS, type WorkKind } from "../../pacing";
-import { isOfTable, type SweepScan, tableCache } from "../../state";
+import { type SweepScan, tableCache } from "../../state";
 import { type SyncSession, whileReading } from "./sync-session";
 
 export interface ScanWatch {
@@ -146,14 +145,8 @@ export function asking(
       if (!cache.failing.isReadable(id) || (cache.scan?.isOver && cache.scan.remaining.includes(id)))
         continue;
       if (cache.failing.isOfRows(id) && isWrittenTo(id)) continue;
-      try {
-        await schemaTracker.ownTable(id);
-        cache.failing.read(id);
-      } catch (caught) {
-        const error = asBasetideError(caught);
-        if (!isOfTable(error)) throw error;
-        cache.failing.failed({ id, name: schemaTracker.table(id).source?.name ?? id }, error);
-      }
+      const table = { id, name: schemaTracker.table(id).source?.name ?? id };
+      if (await cache.failing.attempt(table, () => schemaTracker.ownTable(id))) cache.failing.read(id);
     }
   }
   return periodic(run);
