@@ -20,7 +20,7 @@ import { type ServerPoolOptions, type ServerUse, serverPool } from "./server-poo
 export type ReplicaSql = Sql<{ bigint: number }>;
 
 /** Connections per base: one, and a second for a statement that has waited GROW_AFTER_MS for that one. */
-const MAX_CONNECTIONS = 2;
+export const BASE_CONNECTIONS = 2;
 const GROW_AFTER_MS = 250;
 /** Seconds. */
 const IDLE_TIMEOUT = 8;
@@ -69,7 +69,7 @@ export function replicaPool(
   { use = "sync", isOnce = false, ...session }: Partial<ServerPoolOptions> & { isOnce?: boolean } = {},
 ): { sql: ReplicaSql } & Omit<ReturnType<typeof serverPool>, "sql"> {
   const options = {
-    max: isOnce ? 1 : MAX_CONNECTIONS,
+    max: isOnce ? 1 : BASE_CONNECTIONS,
     fetch_types: false,
     idle_timeout: idleSeconds(use, typeof url !== "string"),
     connect_timeout: CONNECT_SECONDS,

@@ -18,7 +18,13 @@ export {
 } from "./attachment-link";
 export { type Build, startBuild } from "./build";
 export { changeShape } from "./change-shape";
-export { connectReplica, isOtherTimeline, LONGEST_ANSWER_MS, SAFE_SEARCH_PATH } from "./connection";
+export {
+  BASE_CONNECTIONS,
+  connectReplica,
+  isOtherTimeline,
+  LONGEST_ANSWER_MS,
+  SAFE_SEARCH_PATH,
+} from "./connection";
 export { copyNames } from "./copy-names";
 export { consoleRoleOf, ROLE_PATTERN } from "./database-roles";
 export { differingRows } from "./differing-rows";

@@ -139,6 +139,8 @@ async function syncTables(
   };
   using sizes = sizeEstimates({ ...input, isDone, onEstimate }, reader, known);
   using keeping = keepUp({ ...input, notified }, reader, schemaTracker, isDone);
+  const onBuild = keeping.begin;
+  const shared: SharedByTables = { ...begun, input, schemaTracker, forced, board, report, sizes, onBuild };
   for (let round = 1; ; round++) {
     const open = schemaTracker.tables.filter(
       ({ id }) => !skipped.has(id) && !left.has(id) && (!done.has(id) || schemaTracker.table(id).rebuild),
@@ -156,17 +158,8 @@ async function syncTables(
       continue;
     }
     if (round > MANY_TRIES) throw changesTooFast(open);
-    const { outcomes, failed, error } = await allTables(open, input, reader, done, (table, shared) =>
-      syncTable(
-        input,
-        order?.readerFor(table.id, shared) ?? shared,
-        schemaTracker,
-        table.id,
-        forced,
-        board,
-        report,
-        { ...begun, sizes, onBuild: keeping.begin },
-      ),
+    const { outcomes, failed, error } = await allTables(open, input, reader, done, (table, own) =>
+      syncTable(shared, order?.readerFor(table.id, own) ?? own, table.id),
     );
     for (const [id, error] of failed) left.set(id, error);
     for (const outcome of outcomes.values()) addTo(report, outcome);
@@ -286,6 +279,12 @@ function knownSizes({ base, sizes = {} }: SyncInput): Map<string, TableSize> {
 }
 
 interface SharedByTables extends Pick<BegunSync, "unwritten" | "readVersions"> {
+  input: SyncInput;
+  schemaTracker: SchemaTracker;
+  /** Tables that must be rebuilt although nothing requires it. */
+  forced: Set<string>;
+  board: ProgressBoard;
+  report: RunReport;
   sizes: ReturnType<typeof sizeEstimates>;
   onBuild: () => void;
 }
@@ -294,14 +293,9 @@ interface SharedByTables extends Pick<BegunSync, "unwritten" | "readVersions"> {
  * Brings one table up to date, even if its schema changes meanwhile. @returns null when the source no longer has it
  */
 async function syncTable(
-  input: SyncInput,
+  { input, schemaTracker, forced, board, report, sizes, onBuild, unwritten, readVersions }: SharedByTables,
   reader: Reader,
-  schemaTracker: SchemaTracker,
   tableId: string,
-  forced: Set<string>,
-  board: ProgressBoard,
-  report: RunReport,
-  { unwritten, readVersions, sizes, onBuild }: SharedByTables,
 ): Promise<TableOutcome | null> {
   const { replica, epoch, cache, onShapeChange } = input;
   const onProgress = (records: number) => {

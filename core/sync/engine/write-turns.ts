@@ -9,16 +9,14 @@
  * for five seconds. Its tables that fail share one of them, so that the others do not wait for their locks and triggers.
  */
 import { Turns } from "../../async";
-import type { Replica } from "../../replica";
+import { BASE_CONNECTIONS, type Replica } from "../../replica";
 import { MOST_PATIENCE_MS } from "../pacing";
 
 /** Enough for three hundred pages a second to a server that is 100 ms away. */
 export const MOST_OF_SERVER = 32;
-/** A base has no more connections. */
-const MOST_OF_BASE = 2;
 
 const ofServers = new Turns(MOST_OF_SERVER, MOST_PATIENCE_MS);
-const ofBases = new Turns(MOST_OF_BASE);
+const ofBases = new Turns(BASE_CONNECTIONS);
 const ofFailing = new Turns(1);
 
 /**
