@@ -172,7 +172,7 @@ export async function onLiveTable(
       const applied = await applyRowImages(writing.replica, table.live, images, writeSignal).finally(() =>
         onWrite?.(true),
       );
-      reportLost(writing, applied);
+      if (applied.lost.length > 0) writing.reader.onLost?.(applied.lost.length);
       return applied;
     } catch (error) {
       // A configured index must not prevent a row from being written.
@@ -182,10 +182,6 @@ export async function onLiveTable(
       if (attempt >= MANY_TRIES || liveTable(writing, known) === table) throw error;
     }
   }
-}
-
-function reportLost({ reader }: Pick<Writing, "reader">, { lost }: Applied): void {
-  if (lost.length > 0) reader.onLost?.(lost.length);
 }
 
 /** Returns the live table. @throws BasetideError `source_schema_changed` when it must be dropped or rebuilt */

@@ -55,18 +55,12 @@ export interface HandedOver extends Pick<TableCache, "comparedAt" | "loggedUpTo"
 }
 
 /** A sweep of all tables one by one, which may take many leases. */
-export interface SweepScan {
-  startedAt: Date;
+export interface SweepScan
+  extends Pick<RunReport, "startedAt" | "seen" | "inserted" | "updated" | "deleted" | "requests" | "waitMs"> {
   /** Ids of the tables that it has yet to read, in order. */
   remaining: string[];
   /** It is reported. Tables that remain could not be read: they are swept as soon as they can be. */
   isOver: boolean;
-  seen: number;
-  inserted: number;
-  updated: number;
-  deleted: number;
-  requests: number;
-  waitMs: number;
 }
 
 /** Longer than the source has ever been seen to answer "no records" for a table that has them. */

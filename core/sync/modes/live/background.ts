@@ -7,10 +7,10 @@ import { asBasetideError, isBasetideError } from "../../../errors";
 import type { Logger } from "../../../log";
 import { loggedTables } from "../../../replica";
 import { expectLogged, newReport, reportIssues, tableCounts } from "../../engine";
-import type { RunReport, SyncedBase } from "../../host";
+import type { RunReport } from "../../host";
 import { type Cadence, isWholeBases, UNPROMPTED_MS, type WorkKind } from "../../pacing";
 import { type BaseCache, isOfTable, type LiveCache, requestSchemaCheck, tableCache } from "../../state";
-import { type RebuildWatch, readSince, type ScanWatch, type SyncSession, sweptAgoMs } from "../shared";
+import { type RebuildWatch, readSince, type ScanWatch, type SyncSession } from "../shared";
 import type { LiveBatches } from "./batches";
 import type { Feed } from "./feed-types";
 
@@ -18,7 +18,6 @@ import type { Feed } from "./feed-types";
 export const TRIM_INTERVAL_MS = 30_000;
 
 interface Scanning {
-  base: SyncedBase;
   cache: Pick<LiveCache, "gapSeen">;
   scans: BaseCache;
   feed: Pick<Feed, "gapSince" | "isFailing" | "closeFeedGap">;
@@ -30,10 +29,9 @@ interface Scanning {
  * Starts a scan and a schema check at once when a feed gap is new: those that begin after the gap find the missing
  * changes.
  */
-export function scanWatch({ base, cache, scans, feed, batches, cadence }: Scanning): ScanWatch {
+export function scanWatch({ cache, scans, feed, batches, cadence }: Scanning): ScanWatch {
   return {
     everyMs: () => cadence().sweepEveryMs,
-    lastAgoMs: () => sweptAgoMs(base),
     isWanted() {
       const { gapSince } = feed;
       const isNew = gapSince !== null && gapSince.getTime() !== cache.gapSeen?.getTime();

@@ -173,7 +173,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     work,
     rebuilding(session, rebuildWatch(session, batches)),
     asking(session, (tableId) => waiting().includes(tableId)),
-    scanning(session, scanWatch({ base, cache, scans: baseCache, feed, batches, cadence })),
+    scanning(session, scanWatch({ cache, scans: baseCache, feed, batches, cadence })),
     trimming(session),
     comparing({ compare: compare && (() => compare(compared)), cache, cadence, log }),
   ]);

@@ -36,7 +36,6 @@ import {
   type SyncSessionInput,
   scanning,
   schedulerOf,
-  sweptAgoMs,
   tablesOf,
 } from "../shared";
 import { Cycles } from "./cycles";
@@ -93,10 +92,7 @@ export async function rapidBase(input: RapidInput): Promise<boolean> {
       rebuilding(rapid, rebuildWatch(rapid)),
       // Each table is polled, or rebuilt.
       asking(rapid, () => true),
-      scanning(rapid, {
-        everyMs: () => input.cadence().sweepEveryMs,
-        lastAgoMs: () => sweptAgoMs(input.base),
-      }),
+      scanning(rapid, { everyMs: () => input.cadence().sweepEveryMs }),
     ]);
     await taskGroup.run([keepCycling(rapid, reader), scheduler.run()]);
   } finally {

@@ -26,8 +26,6 @@ import { type SyncSession, whileReading } from "./sync-session";
 export interface ScanWatch {
   /** Returns the interval between the starts of two scans, ms. */
   everyMs: () => number;
-  /** Returns how long ago the last scan began, ms, if this worker does not know of one. */
-  lastAgoMs?: (() => number) | undefined;
   /**
    * Returns whether a scan over all tables must start now, even if none is due or one is running. Called often;
    * returns true once.
@@ -100,9 +98,9 @@ export function sweptAgoMs(base: Pick<SyncedBase, "sweep" | "clockAheadMs">): nu
   return base.sweep ? agoMs(base, base.sweep.startedAt) : Infinity;
 }
 
-function dueInMs({ input }: SyncSession, { everyMs, lastAgoMs }: ScanWatch): number {
+function dueInMs({ input }: SyncSession, { everyMs }: ScanWatch): number {
   const { scanStartedAt } = input.cache;
-  const begunMs = scanStartedAt === null ? (lastAgoMs?.() ?? Infinity) : performance.now() - scanStartedAt;
+  const begunMs = scanStartedAt === null ? sweptAgoMs(input.base) : performance.now() - scanStartedAt;
   return everyMs() - begunMs;
 }
 
