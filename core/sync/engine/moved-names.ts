@@ -35,10 +35,6 @@ export function movedNames(catalog: Catalog, { tables }: SourceSchema): MovedNam
   return moved;
 }
 
-export function isSameMove(one: MovedNames, other: MovedNames): boolean {
-  return Bun.deepEquals(one, other);
-}
-
 /** Returns the records that were recently written in tables of any of these moves. */
 export async function misplacedWrites(replica: Replica, moves: MovedNames[]): Promise<Misplaced[]> {
   if (moves.every((moved) => moved.size === 0)) return [];

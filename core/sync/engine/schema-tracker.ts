@@ -35,7 +35,7 @@ import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
 import type { SchemaError, SyncedBase } from "../host";
 import { itemPauseMs, MANY_TRIES, MOST_PATIENCE_MS, OBSTACLE_MS, TICK_MS, TRIES } from "../pacing";
 import { type BaseCache, forgetRows, isOfTable, patienceAfter, unpackCache } from "../state";
-import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
+import { type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
 import { metered, type Reader } from "./reader";
 import { recalledSchema } from "./recalled-schema";
 import { knownTables, reportDefinitions } from "./unreadable";
@@ -553,7 +553,7 @@ export class SchemaTracker {
   async #reportMisplaced(): Promise<void> {
     const { cache, replica, reader, onMisplaced } = this.#options;
     const moved = movedNames(this.#catalog, cache.schema!);
-    if (!onMisplaced || isSameMove(moved, this.#moved)) return;
+    if (!onMisplaced || Bun.deepEquals(moved, this.#moved)) return;
     const records = await misplacedWrites(replica, [this.#moved, moved]);
     if (records.length > 0) {
       reader.log.info(

@@ -141,8 +141,7 @@ async function sweepOnce(
   const remembered = (at: number) => pages[at];
   for await (const versioned of readTable(reader, source, { isKnown, remembered })) {
     const { page } = versioned;
-    const refreshed = sweep.schemaTracker.refreshIfDue();
-    if (refreshed) await refreshed;
+    await sweep.schemaTracker.refreshIfDue();
     table = liveTable(sweep, table);
     const isPart = position > 0 || page.offset !== undefined;
     pages[position] = page.remembered;
@@ -219,8 +218,6 @@ interface Changed {
   refreshed: ReadonlySet<string>;
 }
 
-const UNCHANGED: Changed = { indices: [], refreshed: new Set() };
-
 /** @param position of the page in the table's list; absent for other pages */
 function changedRecords(page: RecordPage, table: TableCache, position?: number): Changed {
   const { fingerprints } = table;
@@ -229,7 +226,6 @@ function changedRecords(page: RecordPage, table: TableCache, position?: number):
     now,
     validUntil: () => validUntil(table, page, now),
   });
-  if (indices.length === 0) return UNCHANGED;
   const refreshed = new Set<string>();
   for (const index of indices) {
     const id = page.id(index);
