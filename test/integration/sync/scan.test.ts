@@ -1,8 +1,15 @@
 /** Sweeps of one table, of which only one runs at a time. */
 import { expect, test } from "vitest";
 import { TaskGroup } from "../../../core/async";
+import { BasetideError } from "../../../core/errors";
 import { SchemaTracker } from "../../../core/sync/engine";
-import { readerWithPriority, type SyncSession, sweepExclusively } from "../../../core/sync/modes/shared";
+import type { RunReport } from "../../../core/sync/host";
+import {
+  readerWithPriority,
+  type SyncSession,
+  scanning,
+  sweepExclusively,
+} from "../../../core/sync/modes/shared";
 import { QuotaSplit } from "../../../core/sync/pacing";
 import { testEngine } from "../../support/engine";
 import { until } from "../../support/poll";
@@ -79,4 +86,29 @@ test("an urgent sweep gives way to none: the scan waits for it and leaves the ta
   expect(await urgent).toMatchObject({ seen: 250 });
   expect(await ofPass).toBeUndefined();
   expect(engine.source.calls).toEqual(["list tblT 0", "list tblT 100", "list tblT 200"]);
+});
+
+test("a table that a scan could not read is reported, and tried again after a pause, whatever it fails with", async () => {
+  const { made } = await session();
+  const { cache } = made.input;
+  const runs: RunReport[] = [];
+  made.input.onRun = async (report) => void runs.push(report);
+  cache.scan = {
+    ...{ seen: 0, inserted: 0, updated: 0, deleted: 0, requests: 0, waitMs: 0 },
+    startedAt: new Date(),
+    remaining: ["tblT"],
+    isOver: true,
+  };
+  cache.scanStartedAt = performance.now();
+  const { items } = scanning(made, { everyMs: () => 60_000 });
+  const { ownTable } = made.schemaTracker;
+  made.schemaTracker.ownTable = () => Promise.reject(new BasetideError("replica_busy"));
+  // The scheduler pauses after an item that throws.
+  await expect([...items()][0]!.run()).rejects.toMatchObject({ code: "replica_busy" });
+  expect(runs).toMatchObject([{ isBackground: true, error: { code: "replica_busy" } }]);
+  made.schemaTracker.ownTable = ownTable;
+  await [...items()][0]!.run();
+  expect(cache.scan).toMatchObject({ remaining: [] });
+  await [...items()][0]!.run();
+  expect(cache.scan).toBeNull();
 });
