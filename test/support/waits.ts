@@ -318,6 +318,11 @@ export const waits: Wait[] = [
   { at: "apps/worker/holds.ts Holds.#keep", end: "the base is given up", report: "indicator: late" },
 
   // Loops of leases.
+  {
+    at: "core/sync/engine/sync-base.ts readSchema",
+    end: "TURN_MS, or the schema can be read",
+    report: "the base's `schema_error`",
+  },
   { at: "core/sync/lease/lease.ts run", ...lease("runs; indicator: late") },
   { at: "core/sync/lease/lease.ts rested", ...lease("log; the next sweep finds the records") },
   { at: "core/sync/lease/live-lease.ts goLive", ...lease("indicator: the feed was not read") },

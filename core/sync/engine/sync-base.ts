@@ -11,7 +11,16 @@ import { onlyAddsColumns, type TableSpec } from "../../replica";
 import type { PlatformFacts, SourceTable, TableSize } from "../../source";
 import { failSpan } from "../../trace";
 import type { Progress, RunReport, SyncedBase } from "../host";
-import { gravity, isWholeBases, MANY_TRIES, MOST_PATIENCE_MS, SHORTEST_MS, TRIES } from "../pacing";
+import {
+  gravity,
+  isWholeBases,
+  MANY_TRIES,
+  MOST_PATIENCE_MS,
+  SHORTEST_MS,
+  TICK_MS,
+  TRIES,
+  TURN_MS,
+} from "../pacing";
 import { type BaseCache, forgetRows, isOfTable, isRefusedRead, ofTable, tableCache } from "../state";
 import { keepUp, type NotifiedChanges } from "./keep-up";
 import { askFailing, watchAnswers } from "./patience";
@@ -148,10 +157,11 @@ async function syncTables(
     if (open.length === 0) {
       if (input.restsAfter) await withTimeout(patienceMs(cache, skipped), () => {}, asked);
       const readable = [...skipped].filter((id) => cache.failing.isReadable(id));
-      // A first sync that another worker has begun does not know yet which tables it lacks: the next sync asks again.
       if (readable.length === 0 && done.size > 0 && !input.base.sync && cache.schema?.isRecalled) {
-        await wait(SHORTEST_MS, reader.stop);
-        throw new BasetideError("sync_stopped");
+        keeping.begin();
+        await readSchema(input, reader, schemaTracker);
+        keeping[Symbol.dispose]();
+        return await syncTables(input, reader, report, { ...begun, catalog: undefined });
       }
       if (readable.length === 0) break;
       for (const id of readable) skipped.delete(id);
@@ -189,6 +199,24 @@ async function syncTables(
       if (!isRead) report.failing = cache.failing.list();
     }
   };
+}
+
+/**
+ * Waits until the schema can be read: a first sync that another worker has begun does not know yet which tables it lacks.
+ *
+ * @throws BasetideError `sync_stopped` after a while, so that the lease can be renewed; the next sync waits again
+ */
+async function readSchema(
+  { cache }: SyncInput,
+  { stop }: Reader,
+  schemaTracker: SchemaTracker,
+): Promise<void> {
+  const until = performance.now() + TURN_MS;
+  while (cache.schema?.isRecalled) {
+    if (performance.now() > until) throw new BasetideError("sync_stopped");
+    await wait(TICK_MS, stop);
+    await schemaTracker.look();
+  }
 }
 
 function addTo(report: RunReport, { inserted, updated, deleted }: TableOutcome): void {
