@@ -181,6 +181,7 @@ describe.each(["a superuser", "an admin who may create databases and roles"])("t
       // Reported, with the statement to run; and our own database is locked down without it.
       for (const name of ["crm", "wiki", "postgres"]) {
         expect(problems).toContainEqual({
+          check: "cluster",
           severity: "warning",
           message: `Every role, including those of customers, may connect to the database ${name}`,
           remedy: expect.stringContaining(`revoke connect, temporary on database "${name}" from public`),
