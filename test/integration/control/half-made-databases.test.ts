@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { createBase, finishDeletions, replicaTarget } from "../../../core/control/bases";
 import { createHostedDatabase, endMove, getDatabase } from "../../../core/control/placement";
+import { newId } from "../../../core/ids";
 import { asAdmin } from "../../support/admin";
 import { connectAs, GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { until } from "../../support/poll";
@@ -44,7 +45,7 @@ test("a database is recorded before it is created, so that a crash leaves nothin
   expect(await making).toEqual(await getDatabase(ctx.db, row.id));
 
   // As left by a process that died halfway: one has everything except the base, the other only the role.
-  const half = { id: "dat_half", name: "bt_half_made_database", role: "bt_half_made_role" };
+  const half = { id: newId("database"), name: "bt_half_made_database", role: "bt_half_made_role" };
   await ctx.db`
     insert into databases (id, account_id, cluster_id, name, role_name, encrypted_password)
     select ${half.id}, ${accountId}, cluster_id, ${half.name}, ${half.role}, 'x' from databases`;
@@ -89,9 +90,10 @@ test("a move that another process has ended already is not ended again: the base
 
 test("a customer's database that no base came to use can be used by another account after an hour", async () => {
   const { ctx } = control;
+  const id = newId("database");
   await ctx.db`
     insert into databases (id, account_id, name, role_name, encrypted_url, external_host, external_port, created_at)
-    values ('dat_customers', ${accountId}, 'theirs', 'them', 'x', 'db.example', 5432, now() - interval '2 hours')`;
+    values (${id}, ${accountId}, 'theirs', 'them', 'x', 'db.example', 5432, now() - interval '2 hours')`;
   await finishDeletions(ctx, async () => []);
-  expect(await ctx.db`select from databases where id = 'dat_customers'`).toEqual([]);
+  expect(await ctx.db`select from databases where id = ${id}`).toEqual([]);
 });

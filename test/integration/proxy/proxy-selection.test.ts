@@ -127,6 +127,8 @@ test("a proxy that knows an earlier selection than the table has does not empty 
     expect(await wholeText(sql)).not.toContain(`late ${SECRET}`);
     await db`update bases set selection = ${db.json(known!.selection)} where id = ${base.base.id}`;
     await base.sync(new Map());
+    const isKnown = async () => (await call("PATCH", `Contacts/${before!.id}`, { fields })).sql === null;
+    await until(isKnown, { what: "the proxy knows the selection again", timeoutMs: 20_000 });
     const wasForgotten = async () => !(await wholeText(sql)).includes(SECRET);
     await until(wasForgotten, { what: "what was recorded is forgotten" });
   });
