@@ -44,7 +44,11 @@ const FORGERIES: Record<string, { table: string; status: number; request: () => 
     status: 404,
     request: () => [`/attachments/${id()}/tbl1/rec1/fld1/att1?sig=${hex(22)}`],
   },
-  "links to status pages": { table: "accounts", status: 404, request: () => [`/status/${hex(32)}${hex(11)}`] },
+  "links to status pages": {
+    table: "accounts",
+    status: 404,
+    request: () => [`/status/${hex(32)}${hex(11)}`],
+  },
   invitations: {
     table: "invitations",
     status: 404,
