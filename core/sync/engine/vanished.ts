@@ -99,9 +99,14 @@ function askTable(reader: Reader, table: SourceTable): Promise<Verdict> {
   );
 }
 
-/** A table that cannot be read says nothing about a field. */
+/**
+ * A table that cannot be read says nothing about a field. With one that is gone by now, the field is: kept, it would show the
+ * rows that were read after its end without a value, beside the others.
+ */
 function askField(reader: Reader, table: SourceTable, field: SourceField): Promise<Verdict> {
-  return asked(reader, { ...table, fields: [field] }, field.id, () => "unknown");
+  return asked(reader, { ...table, fields: [field] }, field.id, (error) =>
+    isBasetideError(error, "source_not_found") ? "gone" : "unknown",
+  );
 }
 
 /** Requests a page of the table, of one field only if one is given. */
