@@ -129,8 +129,7 @@ export async function runRoles<Role extends string>(
     freeStart();
     log.info("started");
     log.info({ signal: await signal }, "stopping");
-    const isReleased = releases.disposeAsync().then(() => true);
-    const isStopped = await withTimeout(STOP_MS, () => false, isReleased);
+    const isStopped = await releasedInTime(releases);
     if (isStopped) log.info("stopped");
     else log.error("the process does not stop, and ends as it is");
     // A connection that was being opened meanwhile, and is no longer in a pool, would keep the process running.
@@ -161,8 +160,14 @@ export async function endFailed(
 ): Promise<never> {
   console.error(printable(clean(`basetide ${role}: ${failureMessage(caught)}`)));
   if (asControlError(caught).code === "internal") console.error(printable(clean(stackOf(caught))));
-  await withTimeout(STOP_MS, () => {}, releases.disposeAsync()).catch(() => {});
+  await releasedInTime(releases).catch(() => {});
   process.exit(1);
+}
+
+/** Releases the resources of a process that ends. @returns false if that takes longer than its supervisor may wait */
+export async function releasedInTime(releases: AsyncDisposableStack): Promise<boolean> {
+  const isReleased = releases.disposeAsync().then(() => true);
+  return withTimeout(STOP_MS, () => false, isReleased);
 }
 
 /** Nothing of ours retries a start, so if the control plane is unreachable, the message says what to check. */

@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { readConfig } from "../../core/config";
 import { BasetideError } from "../../core/errors";
 import { createLogger } from "../../core/log";
-import { endAtFaults, endFailed, stopSignal } from "../../core/process";
+import { endAtFaults, endFailed, releasedInTime, stopSignal } from "../../core/process";
 import { findDataFolder } from "./data-folder";
 import { describeUp } from "./describe";
 import { startUp } from "./up";
@@ -28,9 +28,11 @@ try {
   if (typeof why === "string") console.log("\nStopping…");
   // Before the release, which may fail for the same reason.
   if (why instanceof BasetideError) throw why;
-  await releases.disposeAsync();
-  console.log("Stopped.");
-  process.exit(0);
+  const isStopped = await releasedInTime(releases);
+  console.log(
+    isStopped ? "Stopped." : "It does not stop, and ends as it is; the embedded Postgres stops by itself.",
+  );
+  process.exit(isStopped ? 0 : 1);
 } catch (error) {
   await endFailed("up", error, releases);
 }

@@ -99,8 +99,6 @@ end $drop_history$;
 create or replace function {{swap}}.forget_cells(
   p_epoch bigint, p_table_id text, p_name text, p_fields text[], p_columns text[]
 ) returns void language plpgsql as $forget_cells$
-declare
-  v_field text;
 begin
   perform {{swap}}.fence(p_epoch);
   if p_fields is null then
@@ -110,13 +108,17 @@ begin
     ) as found
     where w.table_id = p_table_id and w.record_id = found.record_id;
   end if;
-  foreach v_field in array coalesce(p_fields, '{}') loop
-    update {{swap}}._recent_writes as w set image = w.image #- array['fields', v_field] from (
-      select j.record_id from {{swap}}._recent_writes as j
-      where j.table_id = p_table_id and j.image #>> array['fields', v_field] !~ '^[0-9a-f]{64}$' for update of j skip locked
-    ) as found
-    where w.table_id = p_table_id and w.record_id = found.record_id;
-  end loop;
+  -- One pass for all fields: a base may hide hundreds.
+  update {{swap}}._recent_writes as w set image = jsonb_set(w.image, '{fields}', (
+    select coalesce(jsonb_object_agg(f.key, f.value), '{}') from jsonb_each(w.image -> 'fields') as f
+    where f.key <> all (p_fields) or f.value #>> '{}' ~ '^[0-9a-f]{64}$'))
+  from (
+    select j.record_id from {{swap}}._recent_writes as j
+    where j.table_id = p_table_id and j.image -> 'fields' ?| p_fields and exists (
+      select from jsonb_each_text(j.image -> 'fields') as f where f.key = any (p_fields) and f.value !~ '^[0-9a-f]{64}$')
+    for update of j skip locked
+  ) as found
+  where w.table_id = p_table_id and w.record_id = found.record_id;
   if p_name is null or to_regclass('{{swap}}._sync_history') is null then
     return;
   elsif p_columns is null then
